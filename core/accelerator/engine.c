@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 10 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 11 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -702,7 +702,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_note_use, "note_use"}, {&s_note_storage, "note_storage"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
-        {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
+        {&s_read, "__getitem__"}, {&s_reshape_view, "reshape_view"},
         {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},

@@ -44,7 +44,7 @@ static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *re
     *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta, *same;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
     *s_differentiable;
 
@@ -138,6 +138,12 @@ static inline int wants_grad(PyObject *o) { return Py_TYPE(o) != class[CONST] &&
 static inline PyObject *shape_of(PyObject *o) { return Py_TYPE(o) == class[CONST] ? no_sizes : SLOT(o, at.shape); } /* borrowed */
 static inline int is_shared(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.storage) != Py_None; }
 
+/* Whether it was made under inference_mode: what must be kept of it is refused in Python. */
+static int inferred(PyObject *o) {
+    PyObject *note = Py_TYPE(o) == class[CONST] || SLOT(o, at.rg) == Py_True ? NULL : SLOT(o, at.note);
+    return note && note != no_note && PyUnicode_Check(note) && !PyUnicode_CompareWithASCIIString(note, "inference");
+}
+
 /* Where the gradient of an operand goes. */
 static PyObject *edge_of(PyObject *o, PyObject *seq) {
     if (!wants_grad(o)) return Py_NewRef(Py_None);
@@ -225,6 +231,12 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int o
     int first = wants_grad(x), second = wants_grad(y);
     PyObject *plan = plan_of(op, first ? (second ? at.plan_both : at.plan_first) : at.plan_second, 2);
     if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_two_py, op, x, y, SLOT(t, at.data), t, NULL));
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
+    int keep_x = PyTuple_GET_ITEM(keep, 0) == Py_True, keep_y = PyTuple_GET_ITEM(keep, 1) == Py_True;
+    if ((keep_x && inferred(x)) || (keep_y && inferred(y))) {
+        Py_DECREF(plan);
+        return succeeded(PyObject_CallFunctionObjArgs(record_two_py, op, x, y, SLOT(t, at.data), t, NULL));
+    }
     PyObject *node = new_node(op, t);
     PyObject *to_x = node ? edge_of(x, SLOT(node, at.seq)) : NULL, *to_y = to_x ? edge_of(y, SLOT(node, at.seq)) : NULL;
     if (!to_y) {
@@ -233,8 +245,6 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int o
         Py_DECREF(plan);
         return -1;
     }
-    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
-    int keep_x = PyTuple_GET_ITEM(keep, 0) == Py_True, keep_y = PyTuple_GET_ITEM(keep, 1) == Py_True;
     SLOT(node, at.edges) = two(to_x, to_y);
     SLOT(node, at.saved) =
         keep_x || keep_y ? two(Py_NewRef(keep_x ? x : Py_None), Py_NewRef(keep_y ? y : Py_None)) : Py_NewRef(nothing);
@@ -331,8 +341,10 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     }
     if (usual && !PyErr_Occurred()) plan = plan_for(op, operands);
     if (PyErr_Occurred()) return -1;
+    Py_ssize_t n = plan ? PyList_GET_SIZE(operands) : 0;
+    for (Py_ssize_t i = 0; plan && i < n; i++)
+        if (PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), i) == Py_True && inferred(PyList_GET_ITEM(operands, i))) Py_CLEAR(plan);
     if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record, op, operands, attrs, out, t, NULL));
-    Py_ssize_t n = PyList_GET_SIZE(operands);
     PyObject *keep = PyTuple_GET_ITEM(plan, 0), *edges = NULL, *saved = NULL, *versions = NULL, *shapes = NULL, *meta = NULL, *held = NULL;
     if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(n))) goto failed;
     int shared = 0, sizes_too = PyTuple_GET_ITEM(plan, 2) == Py_True;
@@ -421,7 +433,7 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
 static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
     if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
-    if (PyObject_HasAttr(x, s_inference) || !is_tensor(x) || !SLOT(SLOT(x, at.device), at.backend)) /* a class may compute it */
+    if ((SLOT(x, at.note) && SLOT(x, at.note) != no_note) || !SLOT(SLOT(x, at.device), at.backend)) /* made under inference_mode */
         return PyObject_CallOneArg(own_storage_py, x);
     PyObject *s = storage_of(x), *node;
     if (!s || still_whole(x) < 0) {

@@ -17,7 +17,7 @@ from mortice.modes import modes, special
 from mortice.node import Const, new, record, record_one, record_two
 from mortice.rules import number_of, same
 from mortice.shape import SCALAR, Size, broadcast, out_of_memory
-from mortice.tensor import TensorBase, make
+from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
         t: Any = tuple([make(o, device, d, s) for o, d, s in zip(out, results, shape)])
         if modes.inference:
             for r in t:
-                r.__dict__["_inference"] = True
+                r._note = INFERENCE
     else:
         t = make(out, device, result, Size(device.backend.shape_of(out)) if shape is None else shape)
         if modes.inference and not op.view:  # a view is what its base is
-            t.__dict__["_inference"] = True
+            t._note = INFERENCE
     if recorded and modes.grad:
         record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     if op.view:
@@ -91,7 +91,7 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     t._note = x._note
     storage.add(t)
     if special[0] and not modes.grad and not t._note:
-        t._note = "no_grad"
+        t._note = "no_grad" if not modes.inference else "no_grad: inference"
 
 
 def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = False) -> Any:
@@ -120,7 +120,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
     else:
         storage.add(t)
     if silent or (special[0] and not modes.grad):
-        t._note = t._note or "no_grad"
+        t._note = t._note or ("no_grad" if not modes.inference else "no_grad: inference")
     elif x._rg:
         record_one(op, x, data, t, attrs)
     return t

@@ -132,11 +132,14 @@ FROM_FUNCTION = "function: "  # how the note of a view that a custom Function re
 
 def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
     """Return PyTorch's message about a view whose in-place change cannot be recorded."""
-    if note == "no_grad":
+    if note.startswith("no_grad"):
+        mode, inside, now = "no_grad", "no_grad", "with grad mode enabled"
+        if note != mode:
+            mode, inside, now = "inference", "inference_mode", "in normal mode"
         return (
-            f"A view was created in no_grad mode and {how} with grad mode enabled. Given that this use case is ambiguous "
+            f"A view was created in {mode} mode and {how} {now}. Given that this use case is ambiguous "
             "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-            "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+            f"both inside the {inside} block (if you don't want the inplace to be tracked) or both outside (if you want "
             "the inplace to be tracked)."
         )
     which = note.removeprefix(FROM_FUNCTION).partition("Backward")[0]

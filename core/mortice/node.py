@@ -47,6 +47,9 @@ class Const:
     def __init__(self, value: Any) -> None:
         self._data = value
 
+    def is_inference(self) -> bool:
+        return False
+
 
 def _saved_tensor(s: Any) -> Any:
     return s._data if type(s) is Const else s if isinstance(s, TensorBase) else s.tensor()  # of a `saved.PackedValue`
@@ -409,6 +412,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
     node.edges = tuple([a._node or a.note_use(node.seq) if a._rg else None for a in args])
     keep, keep_out, shapes = op.plans[() if op.variadic else tuple([a._rg for a in args])]
     node.saved = saved = tuple([a if k else None for a, k in zip(args, keep)])
+    _check_kept(saved)
     for s in saved:
         if s is not None and s._storage is not None:
             node.versions = tuple([0 if v is None or v._storage is None else v._version for v in saved])
@@ -453,6 +457,8 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     )  # fmt: skip
     if keep_x or keep_y:
         node.saved = (x if keep_x else None, y if keep_y else None)
+        if not (xr and yr):
+            _check_kept(node.saved)
         of_x, of_y = x._storage if keep_x else None, y._storage if keep_y else None
         if of_x is None and of_y is None:
             node.versions = None
@@ -492,6 +498,17 @@ def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     t._node = node
     if special[0] and modes.watched:
         node.watch(t)
+
+
+def _check_kept(saved: Any) -> None:
+    """Refuse to keep for backward what was made under inference_mode: writes to it would not be counted."""
+    for s in saved:
+        if s is not None and not s._rg and s.is_inference() and not modes.inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+                "autograd, or use `no_grad()` instead of `inference_mode()`."
+            )
 
 
 ONE = (True,)

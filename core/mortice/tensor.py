@@ -143,10 +143,10 @@ class TensorBase:
         "_shape",
         "_rg",  # requires grad
         "_node",  # the node that made it; None for a leaf
-        "_storage",  # None until its memory is shared or written; the next three are set with it
+        "_storage",  # None until its memory is shared or written; the next three are set with it, but for a note INFERENCE
         "_steps",  # how it is seen in the storage: (steps before, view op, attributes), None for all of it
         "_viewed",  # the tensor that it is a view of in the graph, or None
-        "_note",  # why it must not be written in place: "no_grad", a multi-view op's name, INFERENCE, or ""
+        "_note",  # why it must not be written in place: "no_grad" (": inference"), a multi-view op's name, INFERENCE, or ""
         "_leaf",  # None until it has a gradient or hooks
         "__dict__",
         "__weakref__",
@@ -247,7 +247,7 @@ class TensorBase:
 
     def is_inference(self) -> bool:
         """Tell whether it was made under `inference_mode`."""
-        return "_inference" in self.__dict__ or (self._storage is not None and self._note == INFERENCE)
+        return getattr(self, "_note", "") == INFERENCE
 
     # ---- grad ----
 
@@ -389,7 +389,7 @@ class TensorBase:
         storage = self._storage
         if storage is None:
             storage = Storage()
-            self.set_storage(storage, note=INFERENCE if "_inference" in self.__dict__ else "")
+            self.set_storage(storage, note=INFERENCE if self.is_inference() else "")
             if self._node is not None:
                 self._node.note_storage(0, storage)
             backend = self._device.backend

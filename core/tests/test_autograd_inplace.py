@@ -227,6 +227,34 @@ def test_write_to_a_view_made_under_no_grad_is_refused() -> None:
     assert constant.tolist() == [0.0, 0.0]
 
 
+def test_views_made_under_inference_mode_are_told_of_by_that_name_and_pieces_are_what_their_base_is() -> None:
+    y = leaf(1.0, 2.0) * 1
+    with mt.inference_mode():
+        views = (y[:1], y.view(2), *y.split(1))
+        made = mt.ones(2).split(1)[0]
+    for v in views:
+        with pytest.raises(RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"):
+            v.mul_(2)
+    assert made.is_inference()
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        made.add_(1)
+
+
+def test_what_was_made_under_inference_mode_is_not_kept_for_backward() -> None:
+    x, index = leaf(1.0, 2.0), mt.tensor([1])
+    with mt.inference_mode():
+        made = mt.ones(2, dtype=f64)
+        part = made[:1]
+    kept = (lambda: x * made, lambda: made / x, lambda: x[:1] * part, lambda: mt.lerp(x, x, made), lambda: mt.einsum("i,j->ij", x, made))
+    for fn in kept:
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+            fn()
+    for fn in (lambda: x + made, lambda: mt.cat([x, made]), lambda: x * made.clone(), lambda: x.index_add(0, index, part)):
+        assert fn().requires_grad
+    with mt.no_grad():
+        assert (x * made).tolist() == [1, 2]
+
+
 def test_view_made_under_no_grad_cannot_be_used_after_its_base_was_written() -> None:
     y = leaf(1.0, 2.0) * 1
     with mt.no_grad():

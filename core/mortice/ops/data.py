@@ -16,7 +16,7 @@ from mortice.modes import modes, special
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.movement import cast, clone, transfer
 from mortice.shape import SCALAR, Size, remembered
-from mortice.tensor import TensorBase, make
+from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def finish(t: Any, requires_grad: bool, pin_memory: bool = False) -> Any:
     if pin_memory:
         t = _pinned(t)
     if special[0] and modes.inference and t._storage is None and t._node is None:
-        t.__dict__["_inference"] = True
+        t._note = INFERENCE
     if requires_grad:
         t.requires_grad = True
     return t

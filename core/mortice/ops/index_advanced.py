@@ -171,7 +171,7 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
             k = _constant(x, k, None)
         elif not isinstance(k, TensorBase):
             if not hasattr(k, "__index__"):
-                raise IndexError(
+                raise (TypeError if isinstance(k, str) else IndexError)(
                     "only integers, slices (`:`), ellipsis (`...`), None and integer or bool tensors are valid indices; "
                     f"got {type(k).__name__}."
                 )

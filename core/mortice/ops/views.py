@@ -326,9 +326,9 @@ def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "
     unbound = name == "UnbindBackward0"
     cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
     views = _shown(x, cuts)
-    notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
-    for view, note in zip(views, notes):
-        view._note = note
+    if modes.grad:
+        for view, note in zip(views, _notes(name, len(views))):
+            view._note = note
     if x._rg and modes.grad and views:
         node = _KINDS[name]()
         node.seq, node.extra = next_seq(), None

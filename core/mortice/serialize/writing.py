@@ -215,7 +215,7 @@ class Pickler(pickle._Pickler):
             args = place if typed else (*place, t.dtype)
         else:
             rebuild, args = _REBUILD_META, (t.dtype, tuple(t.shape), tuple(t.stride()), requires_grad)
-        state = {name: value for name, value in t.__dict__.items() if name != "_inference"}
+        state = dict(t.__dict__)
         if is_parameter:
             name = "_rebuild_parameter" + ("_with_state" if state else "")
             rest = (t._rg, OrderedDict(), *((state,) if state else ()))

@@ -142,6 +142,7 @@ def sparse_coo_tensor(
 
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """Multiply a sparse matrix with a dense one, or with a sparse one, which gives a sparse one."""
+    reduce = {"min": "amin", "max": "amax"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse.mm: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if reduce != "sum":
