@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mortice.call import binary, slow, slow_two
+from mortice.call import asked, binary, slow, slow_two
 from mortice.lazy import family
 from mortice.mutation import inplace
 from mortice.node import named
@@ -20,14 +20,23 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
+# As what a class is asked about an op with the tensor on the right, and on the left, where that is not the op's name.
+_RIGHT = {
+    "sub": "__rsub__", "div": "__rdiv__", "floordiv": "__rfloordiv__", "remainder": "__rmod__", "pow": "__rpow__",
+    "bitwise_left_shift": "__rlshift__", "bitwise_right_shift": "__rrshift__",
+}  # fmt: skip
+_LEFT = {"floordiv": "__floordiv__", "bitwise_left_shift": "__lshift__", "bitwise_right_shift": "__rshift__"}
+
+
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Apply an operator where an operand may be of another type, which may then answer with its own operator."""
     other = y if isinstance(x, TensorBase) else x
     if isinstance(other, (TensorBase, int, float, complex)):
         return slow_two(op, x, y, out)
-    if not data.is_array(other):
-        return NotImplemented
     mine = x if other is y else y
+    answer = asked((_LEFT if mine is x else _RIGHT).get(op.name, op.name), mine, other)
+    if answer is not NotImplemented or not data.is_array(other):
+        return answer
     array = other.item() if getattr(other, "shape", None) == () else data.as_tensor(other, device=mine._device)
     return slow(op, (x, array) if other is y else (array, y), {}, out)
 

@@ -157,8 +157,9 @@ def matmul_operator(self: Any, other: Any) -> Any:
     if not isinstance(other, TensorBase):
         from mortice.ops.data import as_tensor, is_array
 
-        if not is_array(other):
-            return NotImplemented
+        answer = _call.asked("matmul", self, other)
+        if answer is not NotImplemented or not is_array(other):
+            return answer
         other = as_tensor(other, device=self._device)
     return _promoting(self, other)
 
@@ -167,7 +168,10 @@ def rmatmul_operator(self: Any, other: Any) -> Any:
     """Multiply matrices: `y @ x` where y is no tensor."""
     from mortice.ops.data import as_tensor, is_array
 
-    return _promoting(as_tensor(other, device=self._device), self) if is_array(other) else NotImplemented
+    answer = _call.asked("__rmatmul__", self, other)
+    if answer is not NotImplemented or not is_array(other):
+        return answer
+    return _promoting(as_tensor(other, device=self._device), self)
 
 
 def _rank(name: str, x: Any, what: str, ndim: int) -> None:
