@@ -1,7 +1,7 @@
 """Loading data: datasets, samplers, collation, and the DataLoader."""
 
 from mortice.utils.data.collate import default_collate, default_convert
-from mortice.utils.data.dataloader import DataLoader
+from mortice.utils.data.dataloader import DataLoader, _DatasetKind  # noqa: F401  # libraries look at the kind
 from mortice.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
