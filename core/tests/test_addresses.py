@@ -68,6 +68,9 @@ LEAD = [
     ("storage", "UntypedStorage", mt.UntypedStorage),
     ("types", "Tensor", mt.Tensor),
     ("testing._comparison", "get_tolerances", mt.testing.get_tolerances),
+    ("utils.data.datapipes", "ShufflerIterDataPipe", type(None)),
+    ("utils.data.datapipes.iter", "ShufflerIterDataPipe", type(None)),
+    ("utils.data.datapipes.iter.combinatorics", "ShufflerIterDataPipe", type(None)),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
@@ -249,3 +252,8 @@ def test_private_names_that_libraries_import_are_there() -> None:
 
 def test_pytorchs_compiled_functions_are_the_functions_here_without_an_import() -> None:
     assert mt._VF.lstm is mt.lstm and mt._C._VariableFunctions.relu is mt.relu and mt._tensor.Tensor is mt.Tensor
+
+
+@pytest.mark.parametrize(("module", "name"), [("utils.data", "_DatasetKind"), ("_C", "_mps_is_available")])
+def test_what_libraries_ask_for_by_a_private_name_is_there(module, name):
+    assert hasattr(importlib.import_module(f"mortice.{module}"), name)

@@ -28,6 +28,7 @@ __all__ = [
     "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+ShufflerIterDataPipe = type(None)  # the type of PyTorch's pipe that shuffles, which libraries ask for; there are no pipes
 
 
 def __getattr__(name: str) -> object:
