@@ -363,10 +363,10 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
                 shape = shape_rule(op.name, shape, other.shape)
         except (AttributeError, KeyError):
             kind = type(other)
-            if (kind is float or kind is int) and out is None and isinstance(input, TensorBase):
+            if (kind is float or kind is int) and out is None and op.scalars and isinstance(input, TensorBase):
                 return with_number(input, other, False)
             kind = type(input)
-            if (kind is float or kind is int) and out is None and isinstance(other, TensorBase):
+            if (kind is float or kind is int) and out is None and op.scalars and isinstance(other, TensorBase):
                 return with_number(other, input, True)
             return fallback(op, input, other, out)
         try:

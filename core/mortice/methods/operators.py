@@ -20,18 +20,18 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
-# As what a class is asked about an op with the tensor on the right, and on the left, where that is not the op's name.
+# What a class is asked about, where that is not the op by its name: with the tensor on the right, and on the left.
 _RIGHT = {
     "sub": "__rsub__", "div": "__rdiv__", "floordiv": "__rfloordiv__", "remainder": "__rmod__", "pow": "__rpow__",
-    "bitwise_left_shift": "__rlshift__", "bitwise_right_shift": "__rrshift__",
+    "bitwise_left_shift": "__rlshift__", "bitwise_right_shift": "__rrshift__", "matmul": "__rmatmul__",
 }  # fmt: skip
-_LEFT = {"floordiv": "__floordiv__", "bitwise_left_shift": "__lshift__", "bitwise_right_shift": "__rshift__"}
+_LEFT = {"floordiv": "__floordiv__"}
 
 
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Apply an operator where an operand may be of another type, which may then answer with its own operator."""
     other = y if isinstance(x, TensorBase) else x
-    if isinstance(other, (TensorBase, int, float, complex)):
+    if isinstance(other, TensorBase) or (op.scalars and isinstance(other, (int, float, complex))):
         return slow_two(op, x, y, out)
     mine = x if other is y else y
     answer = asked((_LEFT if mine is x else _RIGHT).get(op.name, op.name), mine, other)
@@ -111,4 +111,4 @@ class Operators(TensorBase):
     __getitem__ = index.getitem
     __setitem__ = index.setitem
 
-    __matmul__, __rmatmul__ = matmul_ops.matmul_operator, matmul_ops.rmatmul_operator
+    __matmul__, __rmatmul__ = matmul_ops._matmul.then(_operator), matmul_ops._matmul.then(_reflected)

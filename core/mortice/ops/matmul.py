@@ -115,7 +115,10 @@ _LAST = {
     shape=_product_shape, kernel="matmul", name="matmul", dtypes="uifc", grad_name="MmBackward0", grad_name_of=_name_by_dims,
 )  # fmt: skip
 def _matmul(k: Any, x: Any, y: Any, /) -> Any:
-    """Multiply matrices, batches of matrices and vectors."""
+    """Multiply matrices, batches of matrices and vectors.
+
+    Differs from torch: `@` promotes, as the array API standard has it; `matmul` refuses two dtypes.
+    """
     return k.matmul(x, y)
 
 
@@ -144,34 +147,6 @@ matmul = _call.binary(_matmul.op, _fallback)
 matmul.__name__ = matmul.__qualname__ = "matmul"
 matmul.__module__ = __name__
 matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading dims broadcast. Dtypes must agree."""
-
-
-_promoting = _call.binary(_matmul.op, lambda op, x, y, out: _call.slow(op, (x, y), {}, out))
-
-
-def matmul_operator(self: Any, other: Any) -> Any:
-    """Multiply matrices: `x @ y`.
-
-    Differs from torch: `@` promotes, as the array API standard has it; `matmul` refuses two dtypes.
-    """
-    if not isinstance(other, TensorBase):
-        from mortice.ops.data import as_tensor, is_array
-
-        answer = _call.asked("matmul", self, other)
-        if answer is not NotImplemented or not is_array(other):
-            return answer
-        other = as_tensor(other, device=self._device)
-    return _promoting(self, other)
-
-
-def rmatmul_operator(self: Any, other: Any) -> Any:
-    """Multiply matrices: `y @ x` where y is no tensor."""
-    from mortice.ops.data import as_tensor, is_array
-
-    answer = _call.asked("__rmatmul__", self, other)
-    if answer is not NotImplemented or not is_array(other):
-        return answer
-    return _promoting(as_tensor(other, device=self._device), self)
 
 
 def _rank(name: str, x: Any, what: str, ndim: int) -> None:
