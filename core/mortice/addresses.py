@@ -22,6 +22,7 @@ _LEAD = {
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
+    "distributed.checkpoint": "distributed.fsdp", "distributed.checkpoint.state_dict": "distributed.fsdp",
     "distributed.device_mesh": "distributed.tensor", "distributed.rpc.api": "distributed.rpc",
     "distributed._tensor.experimental": "distributed.tensor", "fx._compatibility": "fx", "fx._pytree": "fx.pytree",
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",

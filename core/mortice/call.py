@@ -476,9 +476,7 @@ def general(op: Op) -> Callable[..., Any]:
                     device = first._device
                     i = 0
                     for a in args:
-                        if a is not None and (
-                            a._device is not device or (a.dtype is not d and i not in fixed) or not isinstance(a, TensorBase)
-                        ):
+                        if a is not None and not (isinstance(a, TensorBase) and a._device is device and (a.dtype is d or i in fixed)):
                             break
                         i += 1
                     else:

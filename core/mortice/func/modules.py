@@ -43,13 +43,15 @@ def functional_call(
             raise ValueError(f"functional_call: {repeated} appeared in multiple dictionaries; give each name once.")
         given = {name: value for part in given for name, value in part.items()}
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with replaced(module, given, tie_weights, strict):
+    with _reparametrize_module(module, given, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 
 
 @contextmanager
-def replaced(module: Any, given: dict[str, Any], tie_weights: bool = False, strict: bool = False) -> Iterator[None]:
-    """Give a module other tensors within a block, by the rules of `functional_call`."""
+def _reparametrize_module(
+    module: Any, given: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = True
+) -> Iterator[None]:
+    """Give a module other tensors within a block, by the rules of `functional_call`; a stack of them is always taken back."""
     values = _tied(module, given) if tie_weights else dict(given)
     if strict:
         own = dict(_named_tensors(module))

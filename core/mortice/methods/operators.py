@@ -20,12 +20,7 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
-# What a class is asked about, where that is not the op by its name: with the tensor on the right, and on the left.
-_RIGHT = {
-    "sub": "__rsub__", "div": "__rdiv__", "floordiv": "__rfloordiv__", "remainder": "__rmod__", "pow": "__rpow__",
-    "bitwise_left_shift": "__rlshift__", "bitwise_right_shift": "__rrshift__", "matmul": "__rmatmul__",
-}  # fmt: skip
-_LEFT = {"floordiv": "__floordiv__"}
+_SHORT = {"remainder": "mod", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}  # as Python's operators
 
 
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
@@ -33,8 +28,10 @@ def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     other = y if isinstance(x, TensorBase) else x
     if isinstance(other, TensorBase) or (op.scalars and isinstance(other, (int, float, complex))):
         return slow_two(op, x, y, out)
-    mine = x if other is y else y
-    answer = asked((_LEFT if mine is x else _RIGHT).get(op.name, op.name), mine, other)
+    mine, name = x if other is y else y, op.name
+    if mine is y or name == "floordiv":  # of which no method has the op's name
+        name = f"__{'r' * (mine is y)}{_SHORT.get(name, name)}__"
+    answer = asked(name, mine, other)
     if answer is not NotImplemented or not data.is_array(other):
         return answer
     array = other.item() if getattr(other, "shape", None) == () else data.as_tensor(other, device=mine._device)
@@ -47,22 +44,12 @@ def _operator(fn: Any) -> Any:
 
 
 def _reflected(fn: Any) -> Any:
-    """Make the operator with the tensor on the right."""
-    operator = _operator(fn)
-
-    def method(self: Any, other: Any) -> Any:
-        return operator(other, self)
-
-    return method
-
-
-def _inverted(fn: Any) -> Any:
-    """Make the division of what is on the left, which PyTorch makes a product with the reciprocal of."""
-    operator = _operator(fn)
+    """Make the operator with the tensor on the right; PyTorch makes a division a product with the tensor's reciprocal."""
+    operator, inverts = _operator(fn), fn.op.name == "div"
 
     def method(self: Any, other: Any) -> Any:
         t = operator(other, self)
-        return named(t, "MulBackward0") if self._rg and isinstance(t, TensorBase) and t._rg else t
+        return named(t, "MulBackward0") if inverts and self._rg and isinstance(t, TensorBase) and t._rg else t
 
     return method
 
@@ -88,7 +75,7 @@ class Operators(TensorBase):
     __add__ = __radd__ = elementwise._add.then(_operator)
     __sub__, __rsub__ = elementwise._sub.then(_operator), elementwise._sub.then(_reflected)
     __mul__ = __rmul__ = elementwise.mul.then(_operator)
-    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_inverted)
+    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
     __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = elementwise.floordiv.then(_operator), elementwise.floordiv.then(_reflected)
     __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)

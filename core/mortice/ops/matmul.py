@@ -157,9 +157,11 @@ def _rank(name: str, x: Any, what: str, ndim: int) -> None:
         raise ShapeError(f"{name}: {what} must be a {wanted}, got {len(x.shape)}-D tensor of shape {list(x.shape)}.")
 
 
-def _vectors(name: str, x: Any, y: Any) -> None:
+def _vectors(name: str, x: Any, second: str, y: Any) -> None:
     if len(x.shape) != 1 or len(y.shape) != 1:
         raise ShapeError(f"{name}: 1D tensors expected, but got {len(x.shape)}D and {len(y.shape)}D tensors. Use matmul for others.")
+    words = "dot : expected both vectors to have same dtype, but found {want} and {have}"
+    elementwise.same_dtypes(name, ("input", x), (second, y), words=words)
 
 
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
@@ -194,22 +196,17 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     return matmul(input, vec, out=out)
 
 
-_UNEQUAL = "dot : expected both vectors to have same dtype, but found {want} and {have}"
-
-
 @autocasting
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements."""
-    _vectors("dot", input, tensor)
-    elementwise.same_dtypes("dot", ("input", input), ("tensor", tensor), words=_UNEQUAL)
+    _vectors("dot", input, "tensor", tensor)
     return matmul(input, tensor, out=out)
 
 
 @autocasting
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
-    _vectors("vdot", input, other)
-    elementwise.same_dtypes("vdot", ("input", input), ("other", other), words=_UNEQUAL)
+    _vectors("vdot", input, "other", other)
     return matmul(conj(input), other, out=out)
 
 

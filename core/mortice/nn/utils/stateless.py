@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
+from mortice.func.modules import _reparametrize_module  # noqa: F401
 from mortice.notice import warn
 
 
@@ -20,11 +21,3 @@ def functional_call(
     return mortice.func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )
-
-
-def _reparametrize_module(
-    module: Any, parameters_and_buffers: dict[str, Any], tie_weights: bool = False, strict: bool = False,
-    stack_weights: bool = False,
-) -> Any:  # fmt: skip
-    """Give a module other parameters and buffers within a block; they are always taken back in the order of a stack."""
-    return mortice.func.modules.replaced(module, parameters_and_buffers, tie_weights, strict)
