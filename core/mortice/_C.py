@@ -9,6 +9,7 @@ from typing import Any
 from mortice.backends.plugins import resolve
 from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
+from mortice.mps import is_available as _mps_is_available  # noqa: F401
 
 _TensorMeta = type(Tensor)
 

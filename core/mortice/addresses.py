@@ -22,6 +22,7 @@ _LEAD = {
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
+    "distributed.checkpoint": "distributed.fsdp", "distributed.checkpoint.state_dict": "distributed.fsdp",
     "distributed.device_mesh": "distributed.tensor", "distributed.rpc.api": "distributed.rpc",
     "distributed._tensor.experimental": "distributed.tensor", "fx._compatibility": "fx", "fx._pytree": "fx.pytree",
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
@@ -33,6 +34,8 @@ _LEAD = {
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "testing._comparison": "testing", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
+    "utils.data.datapipes": "utils.data", "utils.data.datapipes.iter": "utils.data",
+    "utils.data.datapipes.iter.combinatorics": "utils.data",
     "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.

@@ -2,7 +2,7 @@
 
 It is compiled once per operation: `unary`, `binary` and `general` below return the function that users call. Each starts
 with the case that matters (tensors of one backend and one dtype: kernel, wrap, record if needed) and leaves everything
-else (Python numbers, promotion, errors, memory that ends) to `slow`.
+else (Python numbers, promotion, errors, memory that ends) to `slow`. What forwards a tensor's attributes is no tensor.
 """
 
 from __future__ import annotations
@@ -261,6 +261,14 @@ def ASK(name: str, args: Any, attrs: Any) -> Any:
     return NotImplemented
 
 
+def asked(name: str, x: Any, other: Any) -> Any:
+    """Give an operator's call to the class of an operand that is no tensor; NotImplemented where that does not answer."""
+    try:
+        return ASK(name, (x, other), {}) if hasattr(type(other), "__torch_function__") else NotImplemented
+    except TypeError:
+        return NotImplemented
+
+
 as_view = fast.install(Differentiable, as_view)
 
 
@@ -275,7 +283,7 @@ def unary(op: Op) -> Callable[..., Any]:
             device = input._device
         except (AttributeError, KeyError):
             return slow_one(op, input, out)
-        if out is not None or (special[0] and modes.rerouted):
+        if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
             return slow(op, (input,), {}, out)
         try:
             data = device.table[op](input._data)
@@ -345,6 +353,7 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
             if (
                 other._device is not device
                 or other.dtype is not input.dtype
+                or not (isinstance(input, TensorBase) and isinstance(other, TensorBase))
                 or out is not None
                 or (special[0] and modes.rerouted)
             ):
@@ -354,10 +363,10 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
                 shape = shape_rule(op.name, shape, other.shape)
         except (AttributeError, KeyError):
             kind = type(other)
-            if (kind is float or kind is int) and out is None and isinstance(input, TensorBase):
+            if (kind is float or kind is int) and out is None and op.scalars and isinstance(input, TensorBase):
                 return with_number(input, other, False)
             kind = type(input)
-            if (kind is float or kind is int) and out is None and isinstance(other, TensorBase):
+            if (kind is float or kind is int) and out is None and op.scalars and isinstance(other, TensorBase):
                 return with_number(other, input, True)
             return fallback(op, input, other, out)
         try:
@@ -415,7 +424,7 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
             device = input._device
         except (AttributeError, KeyError):
             return slow(op, (input,), attrs, out)
-        if out is not None or (special[0] and modes.rerouted):
+        if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
         for value in attrs.values():
             if isinstance(value, TensorBase):
@@ -467,7 +476,7 @@ def general(op: Op) -> Callable[..., Any]:
                     device = first._device
                     i = 0
                     for a in args:
-                        if a is not None and (a._device is not device or (a.dtype is not d and i not in fixed)):
+                        if a is not None and not (isinstance(a, TensorBase) and a._device is device and (a.dtype is d or i in fixed)):
                             break
                         i += 1
                     else:

@@ -39,8 +39,8 @@ class Generator:
 
     __slots__ = ("device", "_seed", "_offset", "_engine", "_lock", "__weakref__")
 
-    def __init__(self, device: str | Device = "cpu") -> None:
-        self.device = Device(device)
+    def __init__(self, device: str | Device | None = "cpu") -> None:
+        self.device = Device("cpu" if device is None else device)
         self._seed = DEFAULT_SEED
         self._offset = 0
         self._engine = _engines[get_engine()](DEFAULT_SEED)

@@ -38,6 +38,8 @@ LEAD = [
     ("distributed._composable", "is_available", mt.distributed.is_available),
     ("distributed._composable.fsdp", "FSDPModule", importlib.import_module("mortice.distributed.fsdp").FSDPModule),
     ("distributed._tensor", "DTensor", importlib.import_module("mortice.distributed.tensor").DTensor),
+    ("distributed.checkpoint", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
+    ("distributed.checkpoint.state_dict", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
     ("distributed.device_mesh", "DeviceMesh", importlib.import_module("mortice.distributed.tensor").DeviceMesh),
     ("distributed.rpc.api", "RRef", importlib.import_module("mortice.distributed.rpc").RRef),
     ("distributed._tensor.experimental", "implicit_replication", nullcontext),
@@ -68,6 +70,9 @@ LEAD = [
     ("storage", "UntypedStorage", mt.UntypedStorage),
     ("types", "Tensor", mt.Tensor),
     ("testing._comparison", "get_tolerances", mt.testing.get_tolerances),
+    ("utils.data.datapipes", "ShufflerIterDataPipe", type(None)),
+    ("utils.data.datapipes.iter", "ShufflerIterDataPipe", type(None)),
+    ("utils.data.datapipes.iter.combinatorics", "ShufflerIterDataPipe", type(None)),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
@@ -249,3 +254,22 @@ def test_private_names_that_libraries_import_are_there() -> None:
 
 def test_pytorchs_compiled_functions_are_the_functions_here_without_an_import() -> None:
     assert mt._VF.lstm is mt.lstm and mt._C._VariableFunctions.relu is mt.relu and mt._tensor.Tensor is mt.Tensor
+
+
+@pytest.mark.parametrize(("module", "name"), [("utils.data", "_DatasetKind"), ("_C", "_mps_is_available")])
+def test_what_libraries_ask_for_by_a_private_name_is_there(module, name):
+    assert hasattr(importlib.import_module(f"mortice.{module}"), name)
+
+
+def test_a_state_dict_is_set_by_the_name_for_modules_of_several_processes():
+    from mortice.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+
+    given = mt.nn.Linear(2, 1).state_dict()
+    for device in (None, "meta"):
+        layer = mt.nn.Linear(2, 1, device=device)
+        set_model_state_dict(layer, given, options=StateDictOptions(full_state_dict=True))
+        assert mt.equal(layer.weight, given["weight"])
+    del given["bias"]
+    assert set_model_state_dict(layer, given, options=StateDictOptions(strict=False)).missing_keys == ["bias"]
+    with pytest.raises(RuntimeError, match="bias"):
+        set_model_state_dict(layer, given)

@@ -247,6 +247,17 @@ def test_skip_init_draws_nothing():
     assert nn.Linear(2, 3).weight.abs().sum().item() > 0  # only inside
 
 
+def test_a_module_has_other_parameters_within_a_block():
+    layer = nn.Linear(2, 1)
+    own, given = layer.weight, {"weight": mt.ones(1, 2, requires_grad=True)}
+    with nn.utils.stateless._reparametrize_module(layer, given):
+        assert layer.weight is given["weight"]
+        layer(mt.ones(1, 2)).backward()
+    assert layer.weight is own and own.grad is None and given["weight"].grad.tolist() == [[1.0, 1.0]]
+    with pytest.raises(RuntimeError, match="bias"), nn.utils.stateless._reparametrize_module(layer, given, strict=True):
+        pass
+
+
 def test_stateless_functional_call_announces_its_successor():
     layer = nn.Linear(2, 1)
     with pytest.warns(FutureWarning, match="func.functional_call"):

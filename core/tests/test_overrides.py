@@ -353,10 +353,44 @@ def test_a_class_that_is_no_tensor_is_told_what_to_import():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("name", (
+class Wrapped:
+    """What forwards a tensor's attributes and is no tensor, on either side of an operator and in functions; it unwraps itself."""
+
+    def __init__(self, inside: Any) -> None:
+        self._data = inside
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._data, name)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return "asked", func(*[a._data if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+
+OPERATORS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor",
     "lshift", "rshift",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_asks_a_class_that_is_no_tensor(name: str) -> None:
+    x, y = mt.tensor([7, 2]), mt.tensor([2, 3])
+    for left, right in ((x, Wrapped(y)), (Wrapped(x), y)):
+        said, out = getattr(operator, name)(left, right)
+        assert said == "asked" and mt.equal(out, getattr(operator, name)(x, y))
+
+
+@pytest.mark.parametrize("call", (
+    lambda x: mt.exp(x), lambda x: mt.sum(x), lambda x: mt.sum(x, 0), lambda x: mt.mul(mt.ones(2), x), lambda x: mt.ones(2).mul(x),
+    lambda x: mt.where(mt.tensor([True, False]), mt.ones(2), x), lambda x: mt.lerp(mt.ones(2), x, 0.5), lambda x: mt.relu(x),
 ))  # fmt: skip
+def test_what_forwards_the_attributes_of_a_tensor_is_none(call: Any) -> None:
+    said, out = call(Wrapped(mt.tensor([1.0, 2.0])))
+    assert said == "asked" and mt.equal(out, call(mt.tensor([1.0, 2.0])))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_asks_the_derived_class_on_either_side(name: str) -> None:
     plain = mt.tensor([1, 2])
     derived = plain.as_subclass(Kept)

@@ -167,6 +167,17 @@ def test_no_memory_is_pinned():
         mt.ones(1).pin_memory()
 
 
+@pytest.mark.needs("addresses")
+def test_a_part_of_a_storage_is_of_the_same_memory():
+    x = mt.ones(3)
+    part = x.untyped_storage()[4:8]
+    assert len(part) == 4 and part.data_ptr() == x.data_ptr() + 4
+    part.fill_(0)
+    assert x.tolist() == [1, 0, 1]
+    with pytest.raises(RuntimeError, match="Trying to slice with a step of 2, but only a step of 1 is supported"):
+        part[::2]
+
+
 @pytest.mark.needs("sharing")
 def test_a_file_can_be_a_tensor(tmp_path):
     path = tmp_path / "numbers"

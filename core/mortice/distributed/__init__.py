@@ -134,9 +134,10 @@ def _given(async_op: bool) -> _Done | None:
     return _Done() if async_op else None
 
 
-def _copied(to: Any, value: Any) -> None:
+def _copied(to: Any, value: Any, async_op: bool) -> Any:
     """Write into a tensor that a program made room with, without recording it."""
     to.detach().copy_(value.detach().reshape(to.shape))
+    return _given(async_op)
 
 
 @_of_group
@@ -199,15 +200,13 @@ def broadcast(tensor: Any, src: int | None = None, group: Any = None, async_op: 
 @_of_group
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
     """Write the tensor into the one of the list."""
-    _copied(tensor_list[0], tensor)
-    return _given(async_op)
+    return _copied(tensor_list[0], tensor, async_op)
 
 
 @_of_group
 def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False) -> Any:
     """Write the tensor into the other."""
-    _copied(output_tensor, input_tensor)
-    return _given(async_op)
+    return _copied(output_tensor, input_tensor, async_op)
 
 
 @_of_group
@@ -215,8 +214,7 @@ def gather(
     tensor: Any, gather_list: Any = None, dst: int | None = None, group: Any = None, async_op: bool = False, group_dst: Any = None
 ) -> Any:
     """Write the tensor into the one of the list."""
-    _copied(gather_list[0], tensor)
-    return _given(async_op)
+    return _copied(gather_list[0], tensor, async_op)
 
 
 @_of_group
@@ -224,15 +222,13 @@ def scatter(
     tensor: Any, scatter_list: Any = None, src: int | None = None, group: Any = None, async_op: bool = False, group_src: Any = None
 ) -> Any:
     """Write the one of the list into the tensor."""
-    _copied(tensor, scatter_list[0])
-    return _given(async_op)
+    return _copied(tensor, scatter_list[0], async_op)
 
 
 @_of_group
 def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
     """Write the one of the list into the tensor."""
-    _copied(output, input_list[0])
-    return _given(async_op)
+    return _copied(output, input_list[0], async_op)
 
 
 @_of_group
@@ -246,16 +242,19 @@ def broadcast_object_list(object_list: Any, src: int | None = None, group: Any =
     """Leave the list, which this process has."""
 
 
+_ALONE = "{0}: Invalid {1} rank: {1} rank should not be the same as the rank of the current process."
+
+
 @_of_group
 def send(tensor: Any, dst: int | None = None, *args: Any, **kwargs: Any) -> None:
     """Refuse: there is no other process."""
-    raise ValueError("send: Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+    raise ValueError(_ALONE.format("send", "destination"))
 
 
 @_of_group
 def recv(tensor: Any, src: int | None = None, *args: Any, **kwargs: Any) -> None:
     """Refuse: there is no other process."""
-    raise ValueError("recv: Invalid source rank: source rank should not be the same as the rank of the current process.")
+    raise ValueError(_ALONE.format("recv", "source"))
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mortice.node import TENSOR_KERNELS
@@ -42,6 +43,15 @@ def functional_call(
             raise ValueError(f"functional_call: {repeated} appeared in multiple dictionaries; give each name once.")
         given = {name: value for part in given for name, value in part.items()}
     args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextmanager
+def _reparametrize_module(
+    module: Any, given: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = True
+) -> Iterator[None]:
+    """Give a module other tensors within a block, by the rules of `functional_call`; a stack of them is always taken back."""
     values = _tied(module, given) if tie_weights else dict(given)
     if strict:
         own = dict(_named_tensors(module))
@@ -50,7 +60,7 @@ def functional_call(
     try:
         for name, value in values.items():
             before[name] = _exchange(module, name, value)
-        return module(*args, **(kwargs or {}))
+        yield
     finally:
         after = {name: _exchange(module, name, value) for name, value in reversed(before.items())}
         given.update({name: after[name] for name in given if name in after})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mortice.call import binary, slow, slow_two
+from mortice.call import asked, binary, slow, slow_two
 from mortice.lazy import family
 from mortice.mutation import inplace
 from mortice.node import named
@@ -20,14 +20,20 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
+_SHORT = {"remainder": "mod", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}  # as Python's operators
+
+
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Apply an operator where an operand may be of another type, which may then answer with its own operator."""
     other = y if isinstance(x, TensorBase) else x
-    if isinstance(other, (TensorBase, int, float, complex)):
+    if isinstance(other, TensorBase) or (op.scalars and isinstance(other, (int, float, complex))):
         return slow_two(op, x, y, out)
-    if not data.is_array(other):
-        return NotImplemented
-    mine = x if other is y else y
+    mine, name = x if other is y else y, op.name
+    if mine is y or name == "floordiv":  # of which no method has the op's name
+        name = f"__{'r' * (mine is y)}{_SHORT.get(name, name)}__"
+    answer = asked(name, mine, other)
+    if answer is not NotImplemented or not data.is_array(other):
+        return answer
     array = other.item() if getattr(other, "shape", None) == () else data.as_tensor(other, device=mine._device)
     return slow(op, (x, array) if other is y else (array, y), {}, out)
 
@@ -38,22 +44,12 @@ def _operator(fn: Any) -> Any:
 
 
 def _reflected(fn: Any) -> Any:
-    """Make the operator with the tensor on the right."""
-    operator = _operator(fn)
-
-    def method(self: Any, other: Any) -> Any:
-        return operator(other, self)
-
-    return method
-
-
-def _inverted(fn: Any) -> Any:
-    """Make the division of what is on the left, which PyTorch makes a product with the reciprocal of."""
-    operator = _operator(fn)
+    """Make the operator with the tensor on the right; PyTorch makes a division a product with the tensor's reciprocal."""
+    operator, inverts = _operator(fn), fn.op.name == "div"
 
     def method(self: Any, other: Any) -> Any:
         t = operator(other, self)
-        return named(t, "MulBackward0") if self._rg and isinstance(t, TensorBase) and t._rg else t
+        return named(t, "MulBackward0") if inverts and self._rg and isinstance(t, TensorBase) and t._rg else t
 
     return method
 
@@ -79,7 +75,7 @@ class Operators(TensorBase):
     __add__ = __radd__ = elementwise._add.then(_operator)
     __sub__, __rsub__ = elementwise._sub.then(_operator), elementwise._sub.then(_reflected)
     __mul__ = __rmul__ = elementwise.mul.then(_operator)
-    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_inverted)
+    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
     __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = elementwise.floordiv.then(_operator), elementwise.floordiv.then(_reflected)
     __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)
@@ -102,4 +98,4 @@ class Operators(TensorBase):
     __getitem__ = index.getitem
     __setitem__ = index.setitem
 
-    __matmul__, __rmatmul__ = matmul_ops.matmul_operator, matmul_ops.rmatmul_operator
+    __matmul__, __rmatmul__ = matmul_ops._matmul.then(_operator), matmul_ops._matmul.then(_reflected)

@@ -115,7 +115,10 @@ _LAST = {
     shape=_product_shape, kernel="matmul", name="matmul", dtypes="uifc", grad_name="MmBackward0", grad_name_of=_name_by_dims,
 )  # fmt: skip
 def _matmul(k: Any, x: Any, y: Any, /) -> Any:
-    """Multiply matrices, batches of matrices and vectors."""
+    """Multiply matrices, batches of matrices and vectors.
+
+    Differs from torch: `@` promotes, as the array API standard has it; `matmul` refuses two dtypes.
+    """
     return k.matmul(x, y)
 
 
@@ -146,30 +149,6 @@ matmul.__module__ = __name__
 matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading dims broadcast. Dtypes must agree."""
 
 
-_promoting = _call.binary(_matmul.op, lambda op, x, y, out: _call.slow(op, (x, y), {}, out))
-
-
-def matmul_operator(self: Any, other: Any) -> Any:
-    """Multiply matrices: `x @ y`.
-
-    Differs from torch: `@` promotes, as the array API standard has it; `matmul` refuses two dtypes.
-    """
-    if not isinstance(other, TensorBase):
-        from mortice.ops.data import as_tensor, is_array
-
-        if not is_array(other):
-            return NotImplemented
-        other = as_tensor(other, device=self._device)
-    return _promoting(self, other)
-
-
-def rmatmul_operator(self: Any, other: Any) -> Any:
-    """Multiply matrices: `y @ x` where y is no tensor."""
-    from mortice.ops.data import as_tensor, is_array
-
-    return _promoting(as_tensor(other, device=self._device), self) if is_array(other) else NotImplemented
-
-
 def _rank(name: str, x: Any, what: str, ndim: int) -> None:
     if not isinstance(x, TensorBase):
         raise no_tensor(name, what, x)
@@ -178,9 +157,11 @@ def _rank(name: str, x: Any, what: str, ndim: int) -> None:
         raise ShapeError(f"{name}: {what} must be a {wanted}, got {len(x.shape)}-D tensor of shape {list(x.shape)}.")
 
 
-def _vectors(name: str, x: Any, y: Any) -> None:
+def _vectors(name: str, x: Any, second: str, y: Any) -> None:
     if len(x.shape) != 1 or len(y.shape) != 1:
         raise ShapeError(f"{name}: 1D tensors expected, but got {len(x.shape)}D and {len(y.shape)}D tensors. Use matmul for others.")
+    words = "dot : expected both vectors to have same dtype, but found {want} and {have}"
+    elementwise.same_dtypes(name, ("input", x), (second, y), words=words)
 
 
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
@@ -215,22 +196,17 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     return matmul(input, vec, out=out)
 
 
-_UNEQUAL = "dot : expected both vectors to have same dtype, but found {want} and {have}"
-
-
 @autocasting
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements."""
-    _vectors("dot", input, tensor)
-    elementwise.same_dtypes("dot", ("input", input), ("tensor", tensor), words=_UNEQUAL)
+    _vectors("dot", input, "tensor", tensor)
     return matmul(input, tensor, out=out)
 
 
 @autocasting
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
-    _vectors("vdot", input, other)
-    elementwise.same_dtypes("vdot", ("input", input), ("other", other), words=_UNEQUAL)
+    _vectors("vdot", input, "other", other)
     return matmul(conj(input), other, out=out)
 
 

@@ -83,8 +83,11 @@ class _Storage:
         return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._elements()[index]
-        return type(self)._over(clone(found), self.dtype) if isinstance(index, slice) else found.item()
+        if not isinstance(index, slice):
+            return self._elements()[index].item()
+        if index.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+        return type(self)._over(self._elements()[index], self.dtype)  # of the same memory
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._writable()[index] = tensor(value.tolist() if isinstance(value, _Storage) else value, dtype=self.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
+from mortice.func.modules import _reparametrize_module  # noqa: F401
 from mortice.notice import warn
 
 

@@ -1,7 +1,7 @@
 """Loading data: datasets, samplers, collation, and the DataLoader."""
 
 from mortice.utils.data.collate import default_collate, default_convert
-from mortice.utils.data.dataloader import DataLoader
+from mortice.utils.data.dataloader import DataLoader, _DatasetKind  # noqa: F401
 from mortice.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -28,6 +28,7 @@ __all__ = [
     "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+ShufflerIterDataPipe = type(None)  # the type of a pipe, which libraries ask about; there are none
 
 
 def __getattr__(name: str) -> object:
