@@ -179,7 +179,7 @@ def _walk(
         given = pulled = None  # a big gradient must not live on while the next one is computed
     for leaf, g, mine in leaves.values():
         if inputs is None or id(leaf) in wanted:
-            g = _arrive(leaf, g, mine, algebra, accumulate)
+            g = arrive(leaf, g, mine, algebra, accumulate)
             if inputs is not None:
                 captured[wanted[id(leaf)]] = g
     if inputs is None or accumulate:
@@ -361,13 +361,13 @@ def _deliver(leaves: dict[int, list[Any]], seq: int, algebra: Algebra) -> int:
         first = leaf._leaf.first_use if leaf._leaf is not None else 0
         if first > seq:
             del leaves[key]
-            _arrive(leaf, g, mine, algebra, True)
+            arrive(leaf, g, mine, algebra, True)
         elif first > due:
             due = first
     return due
 
 
-def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -> Any:
+def arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -> Any:
     """Deliver a leaf's whole gradient: hooks first, then accumulation."""
     if not leaf._rg:
         return g  # it was told, after the forward, to want none

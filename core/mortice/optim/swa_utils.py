@@ -79,7 +79,8 @@ class AveragedModel(Module):
     Args:
         device: where to keep the average.
         avg_fn: gives the new average from (average, parameter, number averaged); equal weights by default.
-        multi_avg_fn: changes a list of averages in place, from (averages, parameters, number averaged).
+        multi_avg_fn: changes a list of averages in place, from (averages, parameters, number averaged); a list is of one
+            device and dtype.
         use_buffers: whether to average buffers too; otherwise they are copied.
     """
 
@@ -114,7 +115,11 @@ class AveragedModel(Module):
                 for a, new in zip(averages, news):
                     a.copy_(new)
             elif self.multi_avg_fn is not None or self.avg_fn is None:
-                (self.multi_avg_fn or get_swa_multi_avg_fn())(averages, news, self.n_averaged)
+                alike: dict[Any, Any] = {}
+                for a, new in zip(averages, news):
+                    alike.setdefault((a.device, a.dtype), []).append((a, new))
+                for group in alike.values():
+                    (self.multi_avg_fn or get_swa_multi_avg_fn())(*map(list, zip(*group)), self.n_averaged)
             else:
                 for a, new in zip(averages, news):
                     a.copy_(self.avg_fn(a, new, self.n_averaged))

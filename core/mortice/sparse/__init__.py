@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import graph
+from mortice.backward import arrive
 from mortice.call import no_tensor
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
@@ -320,7 +321,7 @@ class SparseRows(Node):
             dense = mortice.zeros(table.shape, dtype=g.dtype, device=g.device).index_add(0, at, rows)
             return (dense if as_tensor else dense._data,)
         made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
-        run.after.append(lambda: graph._arrive(table, made, True, _gradients, True))
+        run.after.append(lambda: arrive(table, made, True, _gradients, True))
         return (None,)
 
 
