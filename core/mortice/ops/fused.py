@@ -69,8 +69,13 @@ def _written(tensors: Tensors, buffers: Sequence[Any]) -> None:
             write(t, data, True)
 
 
+def _apart(tensors: Tensors) -> bool:
+    """Tell whether each tensor has memory of its own: what shares it is changed in turn, not at once."""
+    return len({id(t._storage or t) for t in tensors}) == len(tensors)
+
+
 def _unscale_(tensors: Tensors, factor: Any) -> Any:
-    """Multiply tensors of one device in place, by a number or a tensor of one; return a float32, 1 if an element was not finite."""
+    """Multiply tensors of one device that lie apart in place, by a number or a tensor of one; return a float32, 1 if an element was not finite."""
     device = tensors[0]._device
     factor = float(factor) if factor.__class__ in (float, int) else factor._data
     buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
