@@ -75,7 +75,10 @@ def _apart(tensors: Tensors) -> bool:
 
 
 def _unscale_(tensors: Tensors, factor: Any) -> Any:
-    """Multiply tensors of one device that lie apart in place, by a number or a tensor of one; return a float32, 1 if an element was not finite."""
+    """Multiply tensors of one device in place, by a number or a tensor of one, where they lie apart.
+
+    Return a float32, 1 if an element was not finite.
+    """
     device = tensors[0]._device
     factor = float(factor) if factor.__class__ in (float, int) else factor._data
     buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
