@@ -92,7 +92,7 @@ def _each_(name: str, lists: Sequence[Tensors], numbers: Sequence[Any], known: S
     Only for tensors of the classes that are known, which have memory of their own.
     """
     x = lists[0][0]
-    if type(x) not in known or name not in x._device.backend.at_once or x.dtype.kind != "f":
+    if type(x) not in known or len(lists) > x._device.backend.at_once.get(name, 0) or x.dtype.kind != "f":
         return False
     device, dtype, own = x._device, x.dtype, {id(t): i for i, t in enumerate(lists[0])}
     if len(own) < len(lists[0]) or not all([type(n) in (int, float) for n in numbers]):
