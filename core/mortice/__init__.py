@@ -235,7 +235,16 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         slice_scatter,
         zero_,
     )
-    from mortice.ops.fused import _beside_capture, _captures, _capturing, _each_, _fused_step_, _unscale_, _vector_norms
+    from mortice.ops.fused import (
+        _apart,
+        _beside_capture,
+        _captures,
+        _capturing,
+        _each_,
+        _fused_step_,
+        _unscale_,
+        _vector_norms,
+    )
     from mortice.ops.gather import gather, scatter, scatter_add, scatter_reduce, take_along_dim
     from mortice.ops.histogram import *
     from mortice.ops.index import index_put, index_put_, where

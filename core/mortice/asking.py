@@ -145,7 +145,7 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
 
 def _ask_operands(name: str, args: Any, attrs: Any) -> Any:
     """Give the call of a plain tensor's method to the class of another operand; NotImplemented where none is asked."""
-    method, values = getattr(Tensor, name, None), (*args, *attrs.values())
+    method, values = _methods().get(name) or getattr(Tensor, name, None), (*args, *attrs.values())
     if method is None or not _overloaded(values):
         return NotImplemented
     return handle_torch_function(method, values, *args, **attrs)

@@ -90,7 +90,7 @@ PUBLIC = {
         "rsub sub subtract true_divide"
     ),
     "ops.fill": "fill fill_ masked_fill masked_scatter masked_select select_scatter slice_scatter zero_",
-    "ops.fused": "_beside_capture _captures _capturing _each_ _fused_step_ _unscale_ _vector_norms",
+    "ops.fused": "_apart _beside_capture _captures _capturing _each_ _fused_step_ _unscale_ _vector_norms",
     "ops.gather": "gather scatter scatter_add scatter_reduce take_along_dim",
     "ops.histogram": "bincount histc histogram histogramdd",
     "ops.index": "index_put index_put_ where",

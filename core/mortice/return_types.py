@@ -15,10 +15,11 @@ def _repr(self: Any) -> str:
 
 def _new(cls: Any, *values: Any) -> Any:
     """Make one of its fields, or of one sequence of them, as PyTorch's types take them."""
-    found = values[0] if len(values) == 1 else values
-    if len(found) != len(cls._fields):
-        raise TypeError(f"{_shown}.{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(found)}-sequence given)")
-    return tuple.__new__(cls, found)
+    if len(values) == 1:
+        (values,) = values
+    if len(values) != cls.n_fields:
+        raise TypeError(f"{_shown}.{cls.__name__}() takes a {cls.n_fields}-sequence ({len(values)}-sequence given)")
+    return tuple.__new__(cls, values)
 
 
 def named(name: str, fields: str) -> Any:

@@ -300,6 +300,17 @@ def test_gradients_of_several_dtypes_and_shared_ones_are_scaled_as_often_as_they
     assert scaler.get_scale() == 4.0
 
 
+def test_gradients_over_the_same_memory_are_changed_one_after_the_other() -> None:
+    flat, left, right = mt.full((3,), 4.0), mt.nn.Parameter(mt.ones(2)), mt.nn.Parameter(mt.ones(2))
+    left.grad, right.grad = flat[:2], flat[1:]
+    scaler = GradScaler("cpu", init_scale=4.0)
+    scaler.scale(flat)
+    scaler.unscale_(mt.optim.SGD([left, right], lr=0.1))
+    assert flat.tolist() == [1.0, 0.25, 1.0]
+    mt.nn.utils.clip_grads_with_norm_([left, right], 1.0, mt.tensor(2.0))
+    assert flat.tolist() == pytest.approx([0.5, 0.0625, 0.5], rel=1e-5)
+
+
 def test_the_scale_backs_off_and_grows() -> None:
     p, optimizer = parameter()
     scaler = GradScaler("cpu", init_scale=16.0, growth_interval=2)

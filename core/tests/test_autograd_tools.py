@@ -51,7 +51,7 @@ def test_anomaly_points_to_the_forward_line_of_a_failure() -> None:
         ):
             y.sum().backward()
     text = str(caught[0].message)
-    assert "# the line that is shown" in text and "graph.py" not in text
+    assert "# the line that is shown" in text and "backward.py" not in text
     assert not autograd.anomaly.is_anomaly_enabled()
 
 

@@ -389,6 +389,8 @@ def test_clipping_refuses_and_warns_as_torch_does():
         p.grad = lib.tensor([1.0, float("inf")])
         with pytest.raises(RuntimeError, match="order 1.0 for gradients from `parameters` is non-finite"):
             lib.nn.utils.clip_grad_norm_([p], 1.0, 1, error_if_nonfinite=True)
+        with pytest.raises(RuntimeError, match="cannot compute the -1"):
+            lib.nn.utils.get_total_norm([p, lib.zeros(0)], -1)
         with pytest.warns(UserWarning, match="empty generator"):
             lib.nn.utils.clip_grad_norm_((q for q in ()), 1.0)
         with warnings.catch_warnings():

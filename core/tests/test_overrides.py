@@ -302,7 +302,11 @@ def test_an_index_is_asked_and_the_values_that_are_broadcast() -> None:
     x[2, Here()] = 1
     assert x.item() == 5 and [f for f, _ in Here.calls[:2]] == [mt.Tensor.__getitem__] * 2
     assert [c for c in Here.calls if c[0] == mt.Tensor.__setitem__] == [(mt.Tensor.__setitem__, 3)] * 2
-    assert type(x[mt.tensor([0]).as_subclass(Logged)]) is Logged
+    Logged.log.clear()
+    at, mask = mt.tensor([0]).as_subclass(Logged), mt.tensor([True]).as_subclass(Logged)
+    assert type(x[at]) is Logged
+    x[0], x[at], x[mask], x[at, ...] = mt.ones(()).as_subclass(Logged), 1, 2, 3
+    assert Logged.log == ["__getitem__"] + ["__setitem__"] * 4 and x.item() == 3
     Here.__torch_function__ = classmethod(lambda cls, func, types, args, kwargs=None: (func.__name__,))  # type: ignore[assignment]
     assert mt.distributions.utils.broadcast_all(Here(), x) == ("broadcast_tensors",)
 

@@ -7,7 +7,7 @@ what the last one left, and skips and adapts without the host.
 from __future__ import annotations
 
 import functools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -301,13 +301,12 @@ def _gradients(optimizer: Any) -> list[Any]:
 def _unscale(gradients: list[Any], factor: Any) -> Any:
     """Multiply gradients, in place; return a tensor, 1 where one was not finite."""
     lists: dict[Any, list[Any]] = {}
-    times: Counter[int] = Counter()
     for g in [g._values() if g.is_sparse else g for g in gradients]:
-        times[id(g)] += 1  # what comes twice is multiplied twice, not at the same time
-        lists.setdefault((g.device, times[id(g)]), []).append(g)
-    found = [
-        mortice._unscale_(some, factor.to(device) if isinstance(factor, Tensor) else factor) for (device, _), some in lists.items()
-    ]
+        lists.setdefault(g.device, []).append(g)
+    found = []
+    for device, some in lists.items():
+        own = factor.to(device) if isinstance(factor, Tensor) else factor
+        found += [mortice._unscale_(part, own) for part in ([some] if mortice._apart(some) else [[g] for g in some])]
     return functools.reduce(mortice.maximum, [f.to(found[0].device) for f in found])
 
 

@@ -13,6 +13,7 @@ from mortice.errors import OutOfMemoryError as OutOfMemoryError  # what a backen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -99,8 +100,9 @@ class Services:
 
     # Whether work can be captured; then numbers that change from step to step may be given to step kernels as buffers.
     captures = False
-    # Operations such as "mul_" that `each_step` does on many buffers at once, of a backend on which launches cost something.
-    at_once: frozenset[str] = frozenset()
+    # Operations such as "mul_" that `each_step` does on many buffers at once, of a backend on which launches cost something,
+    # and of how many lists at the most.
+    at_once: Mapping[str, int] = {}
 
     def random_cell(self, device: Any) -> Any:
         """Return memory of the device for a seed and an offset.

@@ -19,7 +19,13 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
     start = code.co_argcount - len(defaults)
     places = {code.co_varnames[i]: i for i, d in enumerate(defaults, start) if d.__class__ is bool}
     switches = (*places, *[name for name, d in (inner.__kwdefaults__ or {}).items() if d.__class__ is bool])
-    first = min(places.values(), default=code.co_argcount)
+    first, one, several = min(places.values(), default=code.co_argcount), (*switches, "")[0], len(switches) > 1
+
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = {name: args[i] for name, i in places.items() if i < len(args)}  # the 2 of x.mean(1, 2) was meant as a dim
+        for name, value in {**kwargs, **given}.items():
+            if name in switches:
+                switch(fn.__name__, name, value)
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -28,13 +34,10 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["dim"] = kwargs.pop("axis")
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
-            for name in switches:
-                if name in kwargs:
-                    switch(fn.__name__, name, kwargs[name])
-        if len(args) > first:
-            for name, i in places.items():
-                if i < len(args):  # the 2 of x.mean(1, 2) was meant as a dim
-                    switch(fn.__name__, name, args[i])
+            if several or (one in kwargs and kwargs[one].__class__ is not bool):
+                check(args, kwargs)
+        if len(args) > first and (several or args[first].__class__ is not bool):
+            check(args, kwargs)
         try:
             return fn(*args, **kwargs)
         except AttributeError:

@@ -69,8 +69,16 @@ def _written(tensors: Tensors, buffers: Sequence[Any]) -> None:
             write(t, data, True)
 
 
+def _apart(tensors: Tensors) -> bool:
+    """Tell whether each tensor has memory of its own: what shares it is changed in turn, not at once."""
+    return len({id(t._storage or t) for t in tensors}) == len(tensors)
+
+
 def _unscale_(tensors: Tensors, factor: Any) -> Any:
-    """Multiply tensors of one device in place, by a number or a tensor of one; return a float32, 1 if an element was not finite."""
+    """Multiply tensors of one device in place, by a number or a tensor of one, where they lie apart.
+
+    Return a float32, 1 if an element was not finite.
+    """
     device = tensors[0]._device
     factor = float(factor) if factor.__class__ in (float, int) else factor._data
     buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
@@ -84,7 +92,7 @@ def _each_(name: str, lists: Sequence[Tensors], numbers: Sequence[Any], known: S
     Only for tensors of the classes that are known, which have memory of their own.
     """
     x = lists[0][0]
-    if type(x) not in known or name not in x._device.backend.at_once or x.dtype.kind != "f":
+    if type(x) not in known or len(lists) > x._device.backend.at_once.get(name, 0) or x.dtype.kind != "f":
         return False
     device, dtype, own = x._device, x.dtype, {id(t): i for i, t in enumerate(lists[0])}
     if len(own) < len(lists[0]) or not all([type(n) in (int, float) for n in numbers]):

@@ -77,7 +77,7 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    sole = isinstance(key, TensorBase) and key.shape  # the commonest key that shows no view
+    sole = key.__class__ is _call.Tensor and key.shape  # the commonest key that shows no view
     advanced = sole or (type(key) is tuple and _takes_positions(key))
     plain_key = None if advanced else _plain_key(key, input.shape)
     if plain_key is not None:
@@ -87,13 +87,16 @@ def getitem(input: Any, key: Any) -> Any:
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
-    answer = _call.ASK("__getitem__", (input, key), {})
-    if answer is not NotImplemented:
-        return answer
-    key = (key,) if sole else key if advanced else as_key(key)
-    if not advanced and _is_basic(key):
-        key, shape = basic_key(input.shape, key)
-        return _slice(input, key=key, shape=shape)
+    if sole:
+        key = (key,)
+    elif not advanced:
+        answer = _call.ASK("__getitem__", (input, key), {})
+        if answer is not NotImplemented:
+            return answer
+        key = as_key(key)
+        if _is_basic(key):
+            key, shape = basic_key(input.shape, key)
+            return _slice(input, key=key, shape=shape)
     found = _side_by_side(input, key)
     if found is not None:
         axis, dims, common, flat = found
@@ -122,7 +125,7 @@ def _takes_positions(key: tuple[Any, ...]) -> bool:
     """Tell whether a key is of tensors that have dims, and full slices beside them."""
     found = False
     for k in key:
-        if isinstance(k, TensorBase):
+        if k.__class__ is _call.Tensor:
             if not k.shape:
                 return False
             found = True
@@ -241,7 +244,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
         if not (d.kind == "f" and -60000 < value < 60000) and not (d is int64 and kind is int and -(1 << 63) <= value < 1 << 63):
             return False
     elif (
-        not isinstance(value, TensorBase)
+        value.__class__ is not _call.Tensor  # other classes are asked
         or value.dtype is not d
         or value._device is not input._device
         or (value._rg and (not special[0] or modes.grad))
@@ -249,7 +252,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     ):
         return False
     if isinstance(key, TensorBase) and key.shape:
-        return _set_at_sole(input, key, value, spread)
+        return key.__class__ is _call.Tensor and _set_at_sole(input, key, value, spread)
     if type(key) is tuple and _takes_positions(key):
         device = input._device
         if device.base is not device or not plain(input):

@@ -492,7 +492,7 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with 1 with probability p, else 0."""
-    if p.__class__ is float and 0 <= p <= 1:
+    if isinstance(p, TensorBase) or (p.__class__ is float and 0 <= p <= 1):
         return _fill("bernoulli_", self, bernoulli_mask(p, self.shape, self._device, generator, self))
     return _fill("bernoulli_", self, bernoulli(self.detach(), p, generator=generator))
 

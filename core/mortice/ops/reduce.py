@@ -539,8 +539,7 @@ def select_along(fn: Any, made: Any, name: str, input: Any, dim: Any, keepdim: b
     x, axis, scalar = flat_axis(input, dim, name)
     if x.shape[axis] == 0:
         raise DimError(f"{name}(): Expected reduction dim {axis} to have non-zero size; got {list(input.shape)}.")
-    values, indices = fn(x, axis=axis, keepdims=keepdim and not scalar, **attrs)
-    return write_all(name, out, made(values, indices))
+    return write_all(name, out, tuple.__new__(made, fn(x, axis=axis, keepdims=keepdim and not scalar, **attrs)))
 
 
 def _max_or_min(

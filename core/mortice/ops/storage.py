@@ -14,13 +14,13 @@ from mortice.dtype import CLASS_NAMES, DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
 from mortice.notice import warn
-from mortice.ops.creation import empty
+from mortice.ops.creation import empty, sized
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.joining import cat
 from mortice.ops.movement import clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
-from mortice.shape import Size, check_sizes, contiguous_strides, prod
+from mortice.shape import Size, contiguous_strides, prod
 from mortice.shared import Block
 from mortice.tensor import TensorBase
 
@@ -316,7 +316,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     """
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
-    size = check_sizes("resize_", sizes if size is None else (size,))
+    size = sized("resize_", sizes, size)
     if memory_format is preserve_format:
         raise RuntimeError("resize_: expected a memory format of its own; got preserve_format.")
     if size == self.shape and memory_format is None:

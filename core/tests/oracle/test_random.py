@@ -111,6 +111,7 @@ IN_ORDER: dict[str, Draw] = {
     "geometric_": lambda T: T.empty(5, 8).t().geometric_(0.2),
     "uniform_": lambda T: T.empty(2, 3, 4, 5).to(memory_format=T.channels_last).uniform_(-1, 1),
     "bernoulli_": lambda T: T.empty(5, 8).t().bernoulli_(0.3),
+    "bernoulli_, a tensor": lambda T: T.empty(5, 8).t().bernoulli_(T.linspace(0, 1, 40).reshape(8, 5)),
     "exponential_": lambda T: T.empty(5, 8).t().exponential_(),
     "random_": lambda T: T.empty(5, 8, dtype=T.int64).t().random_(0, 50),
     "log_normal_": lambda T: T.empty(20).log_normal_(0.5, 0.7),

@@ -20,11 +20,11 @@ from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
-from mortice_cuda_cupy.kernels.copying import joined
+from mortice_cuda_cupy.kernels.copying import contiguous, joined
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
-from mortice_cuda_cupy.kernels.launch import Plans, contiguous
-from mortice_cuda_cupy.kernels.optim import EACH
+from mortice_cuda_cupy.kernels.launch import Plans
+from mortice_cuda_cupy.kernels.optim import AT_ONCE
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
 from mortice_cuda_cupy.kernels.sort import sorting
@@ -64,7 +64,7 @@ class CuPyBackend(
     """CuPy on CUDA devices."""
 
     name = "cuda_cupy"
-    at_once = frozenset(EACH)
+    at_once = AT_ONCE
 
     def __init__(self) -> None:
         count = cupy.cuda.runtime.getDeviceCount()

@@ -16,7 +16,8 @@ import cupy
 import numpy as np
 
 from mortice_cuda_cupy.graphs import current_capture
-from mortice_cuda_cupy.kernels.launch import INTEGERS, contiguous, int64
+from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import INTEGERS, int64
 from mortice_cuda_cupy.kernels.reduce import FEW, LOOK
 
 _PLACES = 4096  # for answers: more checks than a device has launches under way

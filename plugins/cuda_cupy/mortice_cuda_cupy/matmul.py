@@ -14,7 +14,7 @@ import numpy as np
 
 from mortice.settings import settings
 from mortice_cuda_cupy.cublas import check, function, handle
-from mortice_cuda_cupy.kernels.launch import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # cudaDataType_t and cublasComputeType_t, by the numbers of NVIDIA's headers.

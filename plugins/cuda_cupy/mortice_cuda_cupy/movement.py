@@ -10,8 +10,7 @@ import cupyx
 import numpy as np
 from cupy.lib.stride_tricks import as_strided
 
-from mortice_cuda_cupy.kernels.copying import joined
-from mortice_cuda_cupy.kernels.launch import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous, joined
 
 
 class Movement:

@@ -47,7 +47,7 @@ def backends() -> tuple[Any, Any]:
 
     copying.packed = np.ascontiguousarray  # NumPy's arrays have no address to ask for so
     launch.build = run_on_cpu.Module
-    launch.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
+    launch.in_order = copying.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
     launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 
     class Emulated(CudaKernels, NumPyBackend):

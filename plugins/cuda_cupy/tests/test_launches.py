@@ -207,6 +207,11 @@ def test_lists_that_no_launch_can_take_are_walked(done: Counter[str]) -> None:
             mt._foreach_mul_(*lists, *numbers)
             assert done["optimiser_step"] == 0
         assert x.tolist() == [32.0] * 3
+        mt._foreach_lerp_([x], [mt.zeros(3)], [mt.full((3,), 0.25)])
+        assert x.tolist() == [24.0] * 3 and done["optimiser_step"] == 0
+        for lists, numbers in ((([x], [x], [x]), ()), (([x],), (2.0, 3.0))):
+            with pytest.raises(TypeError):
+                mt._foreach_mul_(*lists, *numbers)
         sparse = mt.eye(3).to_sparse()
         assert mt._foreach_mul_([sparse], 2.0)[0].to_dense().sum() == 6
         with pytest.raises(RuntimeError, match="leaf"):

@@ -31,7 +31,8 @@ def get_total_norm(
         return mortice.tensor(0.0)
     with mortice.no_grad():
         device = given[0].device
-        if foreach is not False and _plain(given) and len({(t.device, t.dtype) for t in given}) == 1:
+        # Norms of negative order refuse empty tensors, one by one.
+        if foreach is not False and norm_type >= 0 and _plain(given) and len({(t.device, t.dtype) for t in given}) == 1:
             norms = mortice._vector_norms(given, float(norm_type))
         else:
             each = [mortice.linalg.vector_norm(t, float(norm_type)) for t in given]
@@ -55,8 +56,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
         factors = [
             scale if (g.device, g.dtype) == (scale.device, scale.dtype) else scale.to(g.device).to(g.dtype) for g in grads
         ]
-        alone = len(set(map(id, grads))) == len(grads)  # else each time that it comes counts
-        if grads and alone and foreach is not False and _plain(grads):
+        if grads and foreach is not False and _plain(grads) and mortice._apart(grads):
             mortice._fused_step_("scale_step", grads, None, (), {"factor": factors})
             return
         for g, factor in zip(grads, factors):

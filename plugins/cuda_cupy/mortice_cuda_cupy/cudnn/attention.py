@@ -37,7 +37,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     setting,
 )
 from mortice_cuda_cupy.kernels import attention as products
-from mortice_cuda_cupy.kernels.launch import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous
 
 # cuDNN compiles its attention anew for every pair of lengths, for most of a second. Decoding has a new length each step
 # and one query: there the default body is a handful of small launches.

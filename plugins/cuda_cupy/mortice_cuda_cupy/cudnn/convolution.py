@@ -27,7 +27,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     rows,
     setting,
 )
-from mortice_cuda_cupy.kernels.launch import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous
 
 _UNKNOWN = object()
 

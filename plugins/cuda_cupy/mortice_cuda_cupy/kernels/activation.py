@@ -7,7 +7,8 @@ from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
-from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, contiguous, empty, tiles
+from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, empty, tiles
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
 _TWO = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mortice_cuda_cupy.kernels.copying import together
-from mortice_cuda_cupy.kernels.launch import Program, contiguous, empty, float32, float64, over_rows, prod
+from mortice_cuda_cupy.kernels.copying import contiguous, together
+from mortice_cuda_cupy.kernels.launch import Program, empty, float32, float64, over_rows, prod
 from mortice_cuda_cupy.matmul import lies
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, contiguous, float32, prod
+from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, float32, in_order, prod
 
 WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64", 16: "Word16"}
 _COUNTS = ("unsigned", "i64")
@@ -15,6 +15,11 @@ COPY = Program(
     *[f"{name}<{word}, {i}>" for name in ("strided", "strided_alike") for word in WORD.values() for i in _COUNTS],
     *[f"join<{word}>" for word in WORD.values()], types=(float32,),
 )  # fmt: skip
+
+
+def contiguous(x: Any) -> Any:
+    """Return x in row-major order; None stays."""
+    return x if x is None or in_order(x) else packed(x)
 
 
 def packed(x: Any) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
     Program,
-    contiguous,
     empty,
     float32,
     over_elements,

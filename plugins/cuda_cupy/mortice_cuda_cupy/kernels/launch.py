@@ -89,15 +89,6 @@ def over_rows(rows: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
 in_order = operator.attrgetter("_c_contiguous")
 
 
-def contiguous(x: Any) -> Any:
-    """Return x in row-major order; None stays."""
-    if x is None or in_order(x):
-        return x
-    from mortice_cuda_cupy.kernels import copying
-
-    return copying.packed(x)
-
-
 _PLANS = 4096  # kept of each kernel
 
 
@@ -148,6 +139,6 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "axes_of", "bfloat16", "bool_", "contiguous", "dense", "empty",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "axes_of", "bfloat16", "bool_", "dense", "empty",
     "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod", "tiles", "uint8",
 ]  # fmt: skip

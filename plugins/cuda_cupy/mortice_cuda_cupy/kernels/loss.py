@@ -8,12 +8,12 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,
     THREADS,
     Program,
-    contiguous,
     empty,
     float32,
     over_elements,

@@ -7,7 +7,8 @@ from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, over_rows, prod
+from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, over_rows, prod
 
 _ROWS = [
     f"norm_{part}rows<{{T}}, {weight}, {kind}>"

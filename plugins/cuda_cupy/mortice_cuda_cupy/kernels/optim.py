@@ -226,6 +226,8 @@ EACH = {
     "add_": _add, "sub_": _sub, "mul_": _mul, "div_": _div, "lerp_": _lerp, "addcmul_": _addcmul, "addcdiv_": _addcdiv,
     "copy_": _copied, "zero_": _zero, "sqrt_": _sqrt, "neg_": _neg, "abs_": _abs,
 }  # fmt: skip
+# How many lists each takes: what is a float is the same number for all.
+AT_ONCE = {name: [*rule.__annotations__.values()].count("Any") - 1 for name, rule in EACH.items()}
 
 
 class OptimKernels(KernelMixin):
@@ -278,6 +280,8 @@ class OptimKernels(KernelMixin):
     def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
         rule = EACH[name]
         names = rule.__code__.co_varnames[1 + len(lists) : rule.__code__.co_argcount]
+        if len(numbers) > len(names):
+            raise TypeError(f"{name}: expected at most {len(names)} numbers; got {len(numbers)}.")
         return self.run_step(rule, lists, dict(zip(names, numbers)), True)[0]
 
     def vector_norms(self, xs: Sequence[Any], *, p: float) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 
 from mortice.backends import DType, NamespaceBackend
 from mortice.backends.kernels import KernelMixin
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, prod
+from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, prod
 
 DRAWS = Program(
     "random.cu", *[f"random_{name}<{{T}}>" for name in ("uniform", "normal", "exponential", "bernoulli_each")],

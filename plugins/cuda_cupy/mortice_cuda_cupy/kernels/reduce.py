@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
@@ -18,7 +19,6 @@ from mortice_cuda_cupy.kernels.launch import (
     Program,
     bfloat16,
     bool_,
-    contiguous,
     over_elements,
     prod,
     uint8,

@@ -9,11 +9,11 @@ from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.backends.nn_rnn import layer_steps, states_before
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,
     Program,
-    contiguous,
     empty,
     float32,
     float64,

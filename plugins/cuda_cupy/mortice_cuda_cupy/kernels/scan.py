@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
     THREADS,
     Program,
-    contiguous,
     empty,
     over_elements,
     over_rows,

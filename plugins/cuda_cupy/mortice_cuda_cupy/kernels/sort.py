@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
     MAX_BLOCKS,
     Program,
     bool_,
-    contiguous,
     empty,
     prod,
     uint8,
