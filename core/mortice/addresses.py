@@ -33,9 +33,9 @@ _LEAD = {
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "testing._comparison": "testing", "utils.data._utils": "utils.data",
-    "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
-    "utils.data.datapipes": "utils.data", "utils.data.datapipes.iter": "utils.data",
-    "utils.data.datapipes.iter.combinatorics": "utils.data",
+    "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.pin_memory": "utils.data.collate",
+    "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
+    "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
     "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.

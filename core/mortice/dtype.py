@@ -70,7 +70,12 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = [
     DType(f"float8_{bits}", "f", 1, len(DTYPES)) for bits in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
 ]
 float8_e8m0fnu.is_signed = False
-_BY_NAME |= {d.name: d for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu)}
+qint8, qint32 = [DType(f"qint{8 * n}", "i", n, len(DTYPES)) for n in (1, 4)]
+quint8 = DType("quint8", "u", 1, len(DTYPES))
+_BY_NAME |= {
+    d.name: d
+    for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, qint8, qint32, quint8)
+}
 
 # What PyTorch calls them in the names of its classes of tensors, and in errors.
 CLASS_NAMES = {

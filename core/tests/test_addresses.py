@@ -74,6 +74,7 @@ LEAD = [
     ("utils.data.datapipes.iter", "ShufflerIterDataPipe", type(None)),
     ("utils.data.datapipes.iter.combinatorics", "ShufflerIterDataPipe", type(None)),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
+    ("utils.data._utils.pin_memory", "pin_memory", mt.utils.data.collate.pin_memory),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
     ("utils.hooks", "RemovableHandle", importlib.import_module("mortice.nn.hooks").RemovableHandle),
@@ -99,6 +100,19 @@ def test_addresses_below_a_package_are_its_attributes() -> None:
     assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
     with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
         mt.optim.nothing  # noqa: B018
+
+
+def test_what_has_pin_memory_pins_itself_wherever_it_is_in_a_batch() -> None:
+    class Held(dict):
+        def pin_memory(self) -> str:
+            return "pinned"
+
+    class Pair(tuple):
+        pass
+
+    batch = {"a": [Held(x=1), "text"], "b": Pair((Held(), 3))}
+    found = mt.utils.data._utils.pin_memory.pin_memory(batch, "cuda")
+    assert found == {"a": ["pinned", "text"], "b": ("pinned", 3)} and type(found["b"]) is Pair
 
 
 def test_addresses_that_need_no_import() -> None:

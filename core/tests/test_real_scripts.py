@@ -389,11 +389,12 @@ def test_a_dense_tensor_is_dense():
 # ---- names that libraries read when they are imported ----
 
 NAMED = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex32".split()
+QUANTISED = "qint8 qint32 quint8".split()
 
 
 def test_dtypes_that_no_tensor_has_are_names_to_compare_with():
     x = mt.ones(2)
-    for name in NAMED:
+    for name in NAMED + QUANTISED:
         d = getattr(mt, name)
         assert x.dtype != d and {d: 1}[d] == 1 and copy.deepcopy(d) is pickle.loads(pickle.dumps(d)) is d
         assert repr(d) == f"mortice.{name}" and mt.promote_types(d, d) is d
@@ -418,6 +419,14 @@ def test_their_limits_are_pytorchs(name):
         assert getattr(mt.finfo(mine), asked) == getattr(torch.finfo(theirs), asked)
     for asked in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
         assert getattr(mine, asked) == getattr(theirs, asked)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", QUANTISED)
+def test_dtypes_of_quantised_tensors_are_of_pytorchs_size(name):
+    torch = pytest.importorskip("torch")
+    for asked in ("itemsize", "is_floating_point", "is_complex"):
+        assert getattr(getattr(mt, name), asked) == getattr(getattr(torch, name), asked)
 
 
 def test_layouts_are_compared_and_pickled_as_themselves():

@@ -58,14 +58,12 @@ def default_convert(data: Any) -> Any:
     return data if made is None else made
 
 
-def pinned(data: Any) -> Any:
-    """Put the tensors inside a batch into pinned memory; an object of another type does so itself if it can."""
-    if isinstance(data, Tensor):
-        return data.pin_memory() if hasattr(data, "pin_memory") else data
-    made = _mapped(pinned, data, tuple)
-    if made is not None:
-        return made
-    return data.pin_memory() if hasattr(data, "pin_memory") else data
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Put the tensors inside a batch into pinned memory; whatever has `pin_memory` does so itself. `device` says nothing."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    made = _mapped(pin_memory, data, type(data))
+    return data if made is None else made
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:

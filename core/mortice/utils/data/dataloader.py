@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import mortice
 from mortice.notice import warn
 from mortice.utils.data import sharing
-from mortice.utils.data.collate import default_collate, default_convert, pinned
+from mortice.utils.data.collate import default_collate, default_convert, pin_memory
 from mortice.utils.data.dataset import IterableDataset
 from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, fetcher, generators_kept
 from mortice.utils.data.pool import Workers
@@ -240,7 +240,7 @@ class _BaseDataLoaderIter(Iterator[Any]):
                     "IterableDataset replica at each worker."
                 )
             )
-        return pinned(data) if self._pins else data
+        return pin_memory(data) if self._pins else data
 
     def __getstate__(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
