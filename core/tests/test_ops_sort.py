@@ -69,6 +69,9 @@ def test_searching():
     assert mt.searchsorted(rows, mt.tensor([[2], [2]])).tolist() == [[1], [0]]
     assert mt.isin(mt.tensor([[1, 2], [3, 4]]), mt.tensor([2, 3])).tolist() == [[False, True], [True, False]]
     assert mt.isin(mt.tensor([1, 2]), 2, invert=True).tolist() == [True, False]
+    x, nan = mt.arange(-50.0, 50), mt.full((1,), math.nan)
+    for n in (0, 1, 3, 90):  # the most are sorted, few are compared
+        assert mt.isin(mt.cat([x, nan]), mt.cat([x[:n], nan])).tolist() == [i < n for i in range(101)]
 
 
 MISUSE = [

@@ -15,8 +15,8 @@ from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype, undefined
 from mortice.ops.gather import gather
-from mortice.ops.movement import cast, reshape
-from mortice.ops.reduce import PAIR, flat_axis, selected, write_all
+from mortice.ops.movement import cast, reshape, unsqueeze
+from mortice.ops.reduce import PAIR, _any, flat_axis, selected, write_all
 from mortice.ops.views import movedim
 from mortice.rules import indices as index_rule
 from mortice.rules import same
@@ -27,6 +27,8 @@ from mortice.tensor import TensorBase, make
 __all__ = [
     "argsort", "bucketize", "isin", "msort", "searchsorted", "sort", "topk", "unique", "unique_consecutive",
 ]  # fmt: skip
+
+_FEW_PAIRS = 4096  # `isin` compares so many sooner than it sorts
 
 # ---- sorting ----
 
@@ -205,12 +207,12 @@ def isin(
             return make(device.backend.full((), x, dtype=d, device=device), device, d, SCALAR)
         return cast(x.detach(), d)
 
-    x, row = ready(elements), sort(reshape(ready(test_elements), -1)).values
+    x, row = ready(elements), reshape(ready(test_elements), -1)
     n = size_of(row.shape)
-    if n == 0:
-        found = x != x
-        found = found & ~found
+    if n < 2 or n * size_of(x.shape) <= _FEW_PAIRS:
+        found = _any(unsqueeze(x, -1) == row, axis=len(x.shape), keepdims=False)
     else:
+        row = sort(row).values
         place = _searchsorted(row, x, side="left").clamp(max=n - 1)
         found = reshape(row[reshape(place, -1)], x.shape) == x
     found = ~found if invert else found

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t COPY_BYTES = 384 << 10;  // of a task's part of the image: what stays in a second-level cache
 constexpr int MOST_VECTORS = 8;
-constexpr int64_t DENSE_VECTORS = 16;      // of gathered places: filters are read once for all of them
+constexpr int64_t DENSE_VECTORS = 15;      // of gathered places: filters are read once for all of them
 constexpr int64_t DEEPEST = 512;           // rows gathered at once, as in the kernel
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -110,17 +110,20 @@ static void run_gathered(const Tile<T> &t, const Line &line, int64_t start, int6
     if (!direct) emit(t, line, 0, p.outputs, start, count, t.block, ld);
 }
 
-// All places of a line: vectors of them times panels of filters.
+// All places of a line: vectors of them, which lie `apart`, times panels of filters.
 template <class T>
-static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step) {
+static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step,
+                     int64_t apart = LANES<T>) {
     constexpr int L = LANES<T>;
     const ConvPlan<T> &p = t.p;
     const ConvPhase<T> &phase = t.phase;
     int64_t ld = p.tile, slices = 0;
     for (int64_t j = 0; j < p.kernel_z; j++) slices += t.slices[j] >= 0;
-    for (int64_t start = 0; start < total; start += ld) {
-        int64_t count = least(ld, total - start), vectors = (count + L - 1) / L;
-        const T *b = base + start;
+    for (int64_t start = 0, count; start < total; start += count) {
+        count = total - start;
+        if (count > ld) count = count > ld + L ? ld : (ld / L + 1) / 2 * L;  // one vector alone waits for its own sums
+        int64_t vectors = (count + L - 1) / L;
+        const T *b = base + start / L * apart;
         const int64_t *offset = phase.offsets;
         // What is read in place must not be read past its end.
         bool exact = !p.staged;
@@ -152,11 +155,11 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
             bool whole = direct && rows <= left;
             T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
             int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
-            if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false);
+            if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false, apart);
             for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
                 if (t.slices[j] >= 0) {
                     const T *a = filters + (j * p.panel_rows + m) * phase.depth;
-                    product(rows, vectors, phase.depth, a, b + s * t.slice_step, offset, c, ldc, s > 0);
+                    product(rows, vectors, phase.depth, a, b + s * t.slice_step, offset, c, ldc, s > 0, apart);
                     s++;
                 }
             if (!whole) emit(t, line, m, least(rows, left), start, count, t.block, ld);
@@ -178,7 +181,9 @@ template <class T> static void run_phase(Tile<T> &t, const T *base, int64_t samp
         return;
     }
     for (int64_t b = 0; b < r.samples; b++, base += sample_step) {
-        if (r.columns % LANES<T> || r.columns == p.pitch) {
+        if (r.columns == LANES<T>) {  // rows of a vector each, several at once
+            run_line(t, Line{r.columns, r.columns, b, 0, r.rows}, r.rows * r.columns, base, false, 0, p.pitch);
+        } else if (r.columns % LANES<T> || r.columns == p.pitch) {
             Line line{p.pitch, r.columns, b, 0, r.rows};
             run_line(t, line, (r.rows - 1) * p.pitch + r.columns, base, false, 0);
         } else {

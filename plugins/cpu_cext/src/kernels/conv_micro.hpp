@@ -12,9 +12,9 @@ constexpr int PANEL = 4;   // 16 registers: 4 x 3
 constexpr int WIDE = 3;
 constexpr int MOST = 8;    // vectors that the smallest panels do at once
 
-// c[i][j] (+)= sum over k of a[k][i] * b[offset[k] + j], for MR rows and NR vectors.
+// c[i][j] (+)= sum over k of a[k][i] * b[offset[k] + j], for MR rows and NR vectors, which in b lie `apart`.
 template <class T, int MR, int NR>
-static __attribute__((noinline)) void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add) {
+static __attribute__((noinline)) void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add, int64_t apart) {
     vec<T> sum[MR][NR];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
@@ -24,7 +24,7 @@ static __attribute__((noinline)) void product(int64_t depth, const T *a, const T
         const T *row = b + offset[k];
         vec<T> right[NR];
 #pragma GCC unroll 8
-        for (int j = 0; j < NR; j++) right[j] = load(row + j * LANES<T>);
+        for (int j = 0; j < NR; j++) right[j] = load(row + j * apart);
 #pragma GCC unroll 8
         for (int i = 0; i < MR; i++) {
             vec<T> left = splat(a[k * MR + i]);
@@ -40,13 +40,13 @@ static __attribute__((noinline)) void product(int64_t depth, const T *a, const T
 
 template <class T>
 static void product(int rows, int64_t vectors, int64_t depth, const T *a, const T *b, const int64_t *offset, T *c,
-                    int64_t ldc, bool add) {
+                    int64_t ldc, bool add, int64_t apart = LANES<T>) {
     constexpr int L = LANES<T>;
     constexpr int FOUR = PANEL == 8 ? 6 : 3, TWO = PANEL == 8 ? 8 : 4;
     while (vectors > 0) {
         int done;
         auto go = [&](auto *body, int n) {
-            body(depth, a, b, offset, c, ldc, add);
+            body(depth, a, b, offset, c, ldc, add, apart);
             done = n;
         };
         if (rows == 8) {
@@ -70,7 +70,7 @@ static void product(int rows, int64_t vectors, int64_t depth, const T *a, const 
             else go(product<T, 1, 1>, 1);
         }
         vectors -= done;
-        b += done * L;
+        b += done * apart;
         c += done * L;
     }
 }

@@ -159,14 +159,17 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
             for (int64_t b = 0; b < r.samples; b++)
                 stage_last(s, copy + b * sample_step, row, r.sample + b, group, slice, r.y, r.x);
             zeros(copy + r.samples * sample_step, L);
-            for (int64_t k = 0; k < s.kernel_y * s.runs; k++) {
+            // Runs of a vector each are taken together, as vectors that lie a row of the window apart.
+            const bool joined = vectors == 1 && s.runs == 1;
+            const int64_t apart = joined ? tap_y : L, all = joined ? s.kernel_y : vectors;
+            for (int64_t k = 0; k < (joined ? 1 : s.kernel_y * s.runs); k++) {
                 const T *base = copy + k / s.runs * tap_y + k % s.runs * tap_x;
                 T *to = sums + (j * s.kernel_y * s.runs + k) * s.run_room;
-                for (int64_t v = 0, wide; v < vectors; v += wide) {
-                    wide = vectors - v == 4 ? 2 : least(WIDE, vectors - v);  // one alone waits for its own sums
+                for (int64_t v = 0, wide; v < all; v += wide) {
+                    wide = all - v == 4 ? 2 : least(WIDE, all - v);  // one alone waits for its own sums
                     for (int64_t m = 0; m < ms;) {
                         int rows = rows_of(ms - m);
-                        product(rows, wide, places, g + m * places, base + v * L, offset, to + m * s.columns + v * L, s.columns, true);
+                        product(rows, wide, places, g + m * places, base + v * apart, offset, to + m * s.columns + v * L, s.columns, true, apart);
                         m += rows;
                     }
                 }

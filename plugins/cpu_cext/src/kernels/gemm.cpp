@@ -36,13 +36,14 @@ static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t dept
             for (int v = 0; v < NV; v++) sum[i][v] = fma(factor, row[v], sum[i][v]);
         }
     }
+    const bool add = start;
 #pragma GCC unroll 16
-    for (int i = 0; i < MR; i++, c += ldc) {
+    for (int i = 0; i < MR; i++, c += ldc, start += lds) {
         if (i >= m) break;
 #pragma GCC unroll 2
         for (int v = 0; v < NV; v++) {
             const bool part = v == NV - 1;
-            if (start) sum[i][v] += part ? first(start + i * lds + v * L, last) : load(start + i * lds + v * L);
+            if (add) sum[i][v] += part ? first(start + v * L, last) : load(start + v * L);
             if (part) put_first(c + v * L, sum[i][v], last);
             else store(c + v * L, sum[i][v]);
         }

@@ -117,18 +117,23 @@ template <class T> struct Taps {
             find(p, p.grid + (image * p.count + begin) * p.nd, d, n, axis[d]);
             count *= axis[d].taps;
         }
-        for (int tap = 0; tap < count; tap++)
-            for (int d = 0; d < p.nd; d++) {
+        for (int tap = 0; tap < count; tap++) {
+            const int32_t *before = axis[0].at[part(p, tap, 0)];
+            const T *share = axis[0].weight[part(p, tap, 0)];
+            int32_t *to = at[tap];
+            T *shares = weight[tap];
+            for (int d = 1; d < p.nd; d++, before = to, share = shares) {
                 const int own = part(p, tap, d), size = static_cast<int>(p.size[d]);
                 const int32_t *along = axis[d].at[own];
                 const T *weights = axis[d].weight[own];
-                for (int64_t i = n; i < BLOCK; i++) at[tap][i] = -1, weight[tap][i] = T(0);  // for whole vectors
+#pragma GCC ivdep
                 for (int64_t i = 0; i < n; i++) {
-                    int32_t before = d ? at[tap][i] : 0;
-                    at[tap][i] = (before | along[i]) < 0 ? -1 : before * size + along[i];
-                    weight[tap][i] = d ? weight[tap][i] * weights[i] : weights[i];
+                    to[i] = (before[i] | along[i]) < 0 ? -1 : before[i] * size + along[i];
+                    shares[i] = share[i] * weights[i];
                 }
             }
+            for (int64_t i = n; i < BLOCK; i++) to[i] = -1, shares[i] = T(0);  // for whole vectors
+        }
     }
     // Which tap of axis d the tap is made of; those of the last axis change first.
     int part(const SamplePlan<T> &p, int tap, int d) const {

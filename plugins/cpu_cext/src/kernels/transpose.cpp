@@ -4,6 +4,7 @@
 
 namespace mortice::ISA {
 
+// Loops are unrolled by command: rolled up, their arrays lie in memory and not in registers.
 template <class T> struct Square;
 
 typedef int8_t Sixteen __attribute__((vector_size(16)));
@@ -15,23 +16,29 @@ template <> struct Square<int32_t> {
     static constexpr int SIDE = 8;
     static inline __attribute__((always_inline)) void turn(char *to, int64_t to_stride, const char *from, int64_t from_stride) {
         Eight r[8], s[8];
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++) __builtin_memcpy(&r[i], from + i * from_stride, 32);
         const Eight low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i += 2) {
             s[i] = __builtin_shuffle(r[i], r[i + 1], low);
             s[i + 1] = __builtin_shuffle(r[i], r[i + 1], high);
         }
         const Eight pairs_low = {0, 1, 8, 9, 4, 5, 12, 13}, pairs_high = {2, 3, 10, 11, 6, 7, 14, 15};
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i += 4)
+#pragma GCC unroll 8
             for (int j = 0; j < 2; j++) {
                 r[i + 2 * j] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_low);
                 r[i + 2 * j + 1] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_high);
             }
         const Eight first = {0, 1, 2, 3, 8, 9, 10, 11}, second = {4, 5, 6, 7, 12, 13, 14, 15};
+#pragma GCC unroll 8
         for (int i = 0; i < 4; i++) {
             s[i] = __builtin_shuffle(r[i], r[i + 4], first);
             s[i + 4] = __builtin_shuffle(r[i], r[i + 4], second);
         }
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++) __builtin_memcpy(to + i * to_stride, &s[i], 32);
     }
 };
@@ -40,16 +47,20 @@ template <> struct Square<int64_t> {
     static constexpr int SIDE = 4;
     static inline __attribute__((always_inline)) void turn(char *to, int64_t to_stride, const char *from, int64_t from_stride) {
         Four r[4], s[4];
+#pragma GCC unroll 8
         for (int i = 0; i < 4; i++) __builtin_memcpy(&r[i], from + i * from_stride, 32);
         const Four even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+#pragma GCC unroll 8
         for (int i = 0; i < 4; i += 2) {
             s[i] = __builtin_shuffle(r[i], r[i + 1], even);
             s[i + 1] = __builtin_shuffle(r[i], r[i + 1], odd);
         }
+#pragma GCC unroll 8
         for (int i = 0; i < 2; i++) {
             r[i] = __builtin_shuffle(s[i], s[i + 2], first);
             r[i + 2] = __builtin_shuffle(s[i], s[i + 2], second);
         }
+#pragma GCC unroll 8
         for (int i = 0; i < 4; i++) __builtin_memcpy(to + i * to_stride, &r[i], 32);
     }
 };
