@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from distribution_table import FACTOR, MATRIX, REAL, SIMPLEX, TABLE, UNIT, make, mixtures
+from distribution_table import COUNTS, FACTOR, MATRIX, PLAIN, REAL, SIMPLEX, TABLE, UNIT, make, mixtures
 
 import mortice as mt
 from mortice import distributions as d
@@ -361,6 +361,21 @@ def test_parameters_and_values_are_checked() -> None:
         d.Normal(0.0, -1.0)
     finally:
         d.Distribution.set_default_validate_args(True)
+
+
+@table
+def test_a_distribution_for_each_sample_of_vmap(name: str, parameters: Any, value: Any) -> None:
+    plain = {key: parameters[key] for key in parameters if key in PLAIN or key in COUNTS.get(name, ())}
+    given = {key: mt.tensor(parameters[key], dtype=mt.float64) for key in parameters if key not in plain}
+    density = lambda of, x: getattr(d, name)(**plain, **of).log_prob(x)
+    x = event(mt, value)
+    found = mt.vmap(density)({key: mt.stack([p, p]) for key, p in given.items()}, mt.stack([x, x]))
+    assert flat(found) == pytest.approx(flat(density(given, x)) * 2)
+
+
+def test_one_sample_outside_is_an_error_for_all_of_vmap() -> None:
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        mt.vmap(lambda s: d.Normal(0.0, s).log_prob(s))(mt.tensor([[1.0, 1.0], [1.0, -1.0]]))
 
 
 def test_parameters_that_are_properties_are_checked_too() -> None:

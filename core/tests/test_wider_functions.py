@@ -213,6 +213,29 @@ def test_shapes_that_do_not_broadcast_are_told_with_the_argument_and_what_the_ot
     assert mt.broadcast_shapes((4, 1), 2, (1, 1, 1)) == (1, 4, 2)
 
 
+WORDED = [
+    "m.ones(3, 4)[0, 0.0:2]", 'm.ones(3)["0":"1"]', "m.ones(3).__setitem__(slice(0.0, 1), 2)",
+    "m.diff(m.ones(3, 4), prepend=m.ones(2, 2))", "m.diff(m.ones(3, 4), append=m.ones(3))",
+    "m.nn.FractionalMaxPool2d((), output_size=2)(m.ones(1, 1, 5, 5))", "m.nn.FractionalMaxPool3d(2, ())(m.ones(1, 5, 5, 5))",
+    *[f"m.nn.MultiheadAttention(4, 2)(*[m.ones({q})] * 3, key_padding_mask=m.ones({mask}) > 0)" for q in ("3, 4", "3, 2, 4")
+      for mask in ("2, 3, 1", "()")],
+    *[f"m.nn.MultiheadAttention(4, 2)(*[m.ones({q})] * 3, attn_mask=m.ones({mask}) > 0)" for q in ("3, 4", "3, 2, 4")
+      for mask in ("3", "2, 3, 1", "2, 3, 3, 3")],
+]  # fmt: skip
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", WORDED)
+def test_errors_are_of_pytorchs_class_and_in_its_words(call):
+    said = []
+    for m in (pytest.importorskip("torch"), mt):
+        with pytest.raises(Exception) as error:  # noqa: PT011
+            eval(call, {"m": m})
+        said.append(error.value)
+    assert isinstance(said[1], type(said[0]))
+    assert str(said[0]).removesuffix(".") in str(said[1]).replace("mortice.Size", "torch.Size")
+
+
 def test_axis_is_another_name_of_dim():
     x, index = mt.arange(6.0).reshape(2, 3), mt.tensor([[0, 0, 1]])
     assert mt.equal(x.unsqueeze(axis=0), x.unsqueeze(0)) and mt.equal(x[None].squeeze(axis=0), x)

@@ -169,8 +169,11 @@ class MT19937:
         return k.from_host(HostBuffer(pack(values, int64), shape, int64), device)
 
     def random_permutation(self, k: Any, device: Device, shape: Sequence[int]) -> Any:
-        """Shuffle 0 to n - 1, from the first place on: each changes with one not before it."""
-        n = prod(shape)
+        """Shuffle 0 to n - 1, from the first place on: each changes with one not before it; one row after the other."""
+        *rows, n = shape
+        if rows:
+            made = [self.random_permutation(k, device, (n,)) for _ in range(prod(rows))]
+            return k.reshape(k.concat(made, axis=0), tuple(shape))
         if own := self._own(k):
             return own.permutation(n)
         order = list(range(n))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import mortice
+from mortice.distributions.utils import holds
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -321,7 +322,7 @@ class _Symmetric(_Square):
 
     def check(self, value: Any) -> Any:
         square = super().check(value)
-        if not square.all():
+        if not holds(square):
             return square
         return mortice.isclose(value, value.mT, atol=_TOLERANCE).flatten(-2).all(-1)
 
@@ -331,7 +332,7 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        return mortice.linalg.eigvalsh(value).ge(0).all(-1) if symmetric.all() else symmetric
+        return mortice.linalg.eigvalsh(value).ge(0).all(-1) if holds(symmetric) else symmetric
 
 
 class _PositiveDefinite(_Symmetric):
@@ -339,7 +340,7 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        return mortice.linalg.cholesky_ex(value).info.eq(0) if symmetric.all() else symmetric
+        return mortice.linalg.cholesky_ex(value).info.eq(0) if holds(symmetric) else symmetric
 
 
 # ---- several sets side by side ----

@@ -8,7 +8,7 @@ from typing import Any
 import mortice
 from mortice.distributions import constraints
 from mortice.distributions.exp_family import ExponentialFamily
-from mortice.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs
+from mortice.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, holds, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -31,7 +31,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         self._lims = lims
         (given,) = broadcast_all(self._take(probs, logits))
         if probs is not None:
-            if validate_args is not None and not self.arg_constraints["probs"].check(given).all():
+            if validate_args is not None and not holds(self.arg_constraints["probs"].check(given)):
                 raise ValueError("The parameter probs has invalid values")
             given = clamp_probs(given)
         self.__dict__["logits" if probs is None else "probs"] = given

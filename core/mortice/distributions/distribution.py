@@ -7,7 +7,7 @@ from typing import Any
 import mortice
 from mortice import Size, Tensor
 from mortice.distributions import constraints
-from mortice.distributions.utils import lazy_property
+from mortice.distributions.utils import holds, lazy_property
 from mortice.notice import warn
 
 __all__ = ["Distribution"]
@@ -55,7 +55,7 @@ class Distribution:
             if constraints.is_dependent(constraint) or computed:  # what is computed from a parameter needs no check
                 continue
             value = getattr(self, name)
-            if not constraint.check(value).all():
+            if not holds(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
@@ -201,7 +201,7 @@ class Distribution:
                 "with `validate_args=False` to turn off validation."
             )
             return
-        if not support.check(value).all():
+        if not holds(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                 f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -7,7 +7,7 @@ from typing import Any
 import mortice
 from mortice.distributions import constraints
 from mortice.distributions.distribution import Distribution
-from mortice.distributions.utils import ProbsOrLogits, broadcast_all
+from mortice.distributions.utils import ProbsOrLogits, broadcast_all, holds
 
 __all__ = ["Geometric"]
 
@@ -22,7 +22,7 @@ class Geometric(ProbsOrLogits, Distribution):
         (given,) = broadcast_all(self._take(probs, logits))
         self.__dict__["logits" if probs is None else "probs"] = given
         super().__init__(given.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not (given > 0).all():
+        if self._validate_args and probs is not None and not holds(given > 0):
             raise ValueError(
                 f"Expected parameter probs ({type(given).__name__} of shape {tuple(given.shape)}) of distribution {self!r} "
                 f"to be positive but found invalid values:\n{given}"

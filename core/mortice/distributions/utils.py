@@ -7,6 +7,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice import _range_of as range_of
 
 euler_constant = 0.57721566490153286060
 
@@ -44,6 +45,13 @@ class lazy_property:
             value = self.wrapped(instance)
         instance.__dict__[self.name] = value
         return value
+
+
+def holds(found: Any) -> bool:
+    """Tell whether all is True, for a check; inside vmap of every sample, as one of them fails for all."""
+    found = found.all()
+    asked = None if found._device.level is None else range_of(found.long())
+    return bool(asked[0] if asked else found)
 
 
 def clamp_probs(probs: Any) -> Any:

@@ -12,6 +12,7 @@ from mortice.distributions.exp_family import ExponentialFamily
 from mortice.distributions.gamma import Gamma
 from mortice.distributions.gaussian_linalg import half_log_det
 from mortice.distributions.multivariate_normal import ByScale
+from mortice.distributions.utils import holds
 from mortice.notice import warn
 
 __all__ = ["Wishart"]
@@ -42,14 +43,14 @@ class Wishart(ByScale, ExponentialFamily):
         df = df if isinstance(df, Tensor) else matrix.new_tensor(float(df))
         batch = tuple(mortice.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape)))
         n = matrix.shape[-1]
-        if bool((df <= n - 1).any()):
+        if not holds(~(df <= n - 1)):
             raise ValueError(
                 f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}."
             )
         self.df = df.expand(batch)
         self.__dict__[name] = matrix.expand((*batch, n, n))
         super().__init__(batch, (n, n), validate_args=validate_args)
-        if bool((self.df < n).any()):
+        if not holds(~(self.df < n)):
             warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
         self._factorise(name, matrix)
         self._gamma = self._squares()

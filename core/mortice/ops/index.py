@@ -26,7 +26,7 @@ from mortice.ops.index_advanced import (
     flat_positions,
     positions,
 )
-from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key
+from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
 from mortice.ops.movement import cast, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.tensor import TensorBase, make
@@ -70,7 +70,7 @@ def as_key(key: Any) -> tuple[Any, ...]:
         elif hasattr(k, "__index__") and getattr(k, "shape", None) == () and not isinstance(k, bool):
             k = operator.index(k)
         elif isinstance(k, slice):
-            k = slice(*(None if v is None else operator.index(v) for v in (k.start, k.stop, k.step)))
+            k = in_ints(k)
         out.append(k)
     return tuple(out)
 

@@ -133,14 +133,21 @@ def basic_key(shape: Size, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], Size]
     return tuple(out), Size(sizes)
 
 
+def in_ints(s: slice) -> slice:
+    """Return a slice whose bounds are ints, of whatever stands for one."""
+    bounds = (s.start, s.stop, s.step)
+    if not all([v is None or hasattr(v, "__index__") for v in bounds]):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return slice(*[None if v is None else operator.index(v) for v in bounds])
+
+
 def _slice_of(s: slice, n: int) -> tuple[slice, int]:
     if s.start is None and s.stop is None and s.step is None:
         return s, n
     try:
         start, stop, step = s.indices(n)
     except TypeError:
-        s = slice(*(None if v is None else operator.index(v) for v in (s.start, s.stop, s.step)))
-        start, stop, step = s.indices(n)
+        start, stop, step = in_ints(s).indices(n)
     except ValueError:
         raise ValueError("slice step cannot be zero") from None
     length = len(range(start, stop, step))

@@ -179,6 +179,12 @@ def diff(
                 f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and "
                 f"{len(input.shape)}."
             )
+        for i, (size, other) in enumerate(zip(input.shape, () if t is None else t.shape)):
+            if i != axis and size != other:
+                raise ShapeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({i}) = {size}, but got tensor.size({i}) = {other}"
+                )
     x = input
     if n and (prepend is not None or append is not None):
         x = cat([t for t in (prepend, x, append) if t is not None], axis)

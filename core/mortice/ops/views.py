@@ -22,7 +22,7 @@ from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
-from mortice.tensor import INFERENCE, TensorBase
+from mortice.tensor import INFERENCE, Storage, TensorBase
 
 # ---- the same memory ----
 
@@ -420,7 +420,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple
 def _on_their_own(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     for part in parts:
         if part._storage is not None and part._note != INFERENCE:
-            part._viewed, part._note = None, ""  # no view to the graph
+            part.set_storage(Storage(part._storage.aliases), part._steps)  # no view to the graph, writes counted apart
     if parts and parts[0]._rg:
         node = parts[0]._node.parent
         node.__class__ = _KINDS[f"Unsafe{node.name()}"]

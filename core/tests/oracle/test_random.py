@@ -151,6 +151,7 @@ OTHERS: dict[str, Draw] = {
         T.arange(128.0).reshape(1, 2, 8, 8), 2, output_size=4
     ),
     "vmap": lambda T: T.vmap(lambda x: x + T.rand(3), randomness="different")(T.zeros(4)),
+    "vmap of permutations": lambda T: T.vmap(lambda x: T.randperm(5) + x, randomness="different")(T.zeros(4)),
     "random_split": lambda T: [list(part.indices) for part in T.utils.data.random_split(range(20), [0.7, 0.3])],
     "WeightedRandomSampler": lambda T: list(T.utils.data.WeightedRandomSampler([0.1, 0.5, 0.2], 10)),
     "RandomSampler": lambda T: list(T.utils.data.RandomSampler(range(40), replacement=True, num_samples=70)),

@@ -58,7 +58,7 @@ class _Empty:
         return torch.tensor([low + (high - low) * mortice.rand(1).item()], dtype=torch.float64)
 
     def normal_(self):
-        return torch.tensor(mortice.randn(self.size).tolist())
+        return torch.tensor(mortice.randn(*self.size).tolist())
 
 
 PHOTO = Image.fromarray(np.ascontiguousarray(load_sample_image("china.jpg")[100:190:1, 200:320]))  # 120 wide, 90 high

@@ -103,28 +103,22 @@ def _additive(name: str, mask: Any, dtype: Any) -> Any:
 
 def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
     """Return whether the inputs have a batch."""
-    ranks = (query.ndim, key.ndim, value.ndim)
-    if ranks not in ((3, 3, 3), (2, 2, 2)):
-        q, k, v = ranks
+    q, k, v = query.ndim, key.ndim, value.ndim
+    given = f"{_NAME}: For {'' if q == 3 else 'un'}batched ({q}-D) `query`, expected"
+    if (q, k, v) not in ((3, 3, 3), (2, 2, 2)):
         raise AssertionError(
-            f"{_NAME}: For {'' if q == 3 else 'un'}batched ({q}-D) `query`, expected `key` and `value` to be {q}-D but found {k}-D and "
-            f"{v}-D tensors respectively"
+            f"{given} `key` and `value` to be {q}-D but found {k}-D and {v}-D tensors respectively"
             if q in (2, 3)
             else f"{_NAME}: query should be unbatched 2D or batched 3D tensor but received {q}-D query tensor"
         )
-    if padding is not None and padding.ndim != query.ndim - 1:
-        raise AssertionError(
-            f"{_NAME}: expected key_padding_mask to be {query.ndim - 1}-D with a {query.ndim}-D query; got "
-            f"{tuple(padding.shape)}."
-        )
+    if padding is not None and padding.ndim != q - 1:
+        raise AssertionError(f"{given} `key_padding_mask` to be `None` or {q - 1}-D but found {padding.ndim}-D tensor instead")
     if mask is not None and mask.ndim not in (2, 3):
-        raise AssertionError(f"{_NAME}: expected attn_mask to be None, 2-D or 3-D; got {tuple(mask.shape)}.")
+        raise AssertionError(f"{given} `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead")
     scores = (heads, query.shape[0], key.shape[0])
-    if mask is not None and query.ndim == 2 and mask.ndim == 3 and mask.shape != scores:
-        raise AssertionError(
-            f"{_NAME}: expected a 3-D attn_mask to be {scores} with a 2-D query; got {tuple(mask.shape)}."
-        )
-    return bool(query.ndim == 3)
+    if mask is not None and q == 2 and mask.ndim == 3 and mask.shape != scores:
+        raise AssertionError(f"{_NAME}: Expected `attn_mask` shape to be {scores} but got {mask.shape}")
+    return bool(q == 3)
 
 
 def _project(query: Any, key: Any, value: Any, weight: Any, bias: Any) -> Any:
@@ -163,7 +157,7 @@ def _merged(mask: Any, padding: Any, scores: tuple[int, int, int, int], extra: i
         allowed = ((length, own), (batch * heads, length, own))
         if tuple(mask.shape) not in allowed:
             raise RuntimeError(
-                f"{_NAME}: The shape of the attn_mask is {tuple(mask.shape)}, but should be {allowed[0]} or {allowed[1]}."
+                f"{_NAME}: The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {allowed[mask.ndim - 2]}."
             )
         if mask.ndim == 3:
             mask = mask.reshape(batch, heads, length, own)

@@ -14,7 +14,8 @@ from mortice import _node_name as node_name
 def _tuple(name: str, what: str, value: Any, nd: int, error: type[Exception] = RuntimeError) -> tuple[Any, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
     if len(given) != nd:
-        raise error(f"{name} requires {what} to either be a single Int or tuple of Ints; got {value!r} for {nd} dims")
+        must, three = (" requires {} to", "") if error is ValueError else (": {} must", "three " if nd == 3 else "")
+        raise error(f"{name}{must.format(what)} either be a single Int or tuple of {three}Ints; got {value!r} for {nd} dims")
     return given
 
 
