@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.modes import modes
 from mortice.notice import warn
 from mortice.tensor import TensorBase
+
+
+class _Engine:
+    """The backward that is running."""
+
+    @staticmethod
+    def is_running() -> bool:
+        """Tell whether there is one."""
+        return modes.running is not None
+
+    @staticmethod
+    def queue_callback(fn: Any) -> None:
+        """Call `fn()` at its end."""
+        if modes.running is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        modes.running.after.append(fn)
 
 
 class _VariableMeta(type):
@@ -27,3 +44,5 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """The old name of Tensor: `Variable(t, requires_grad=True)` returns a Tensor over the same memory."""
+
+    _execution_engine = _Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mortice.lazy import load
 
 _MODULES = frozenset(
-    "_pytree benchmark checkpoint cpp_extension data deterministic dlpack einops flop_counter model_summary opt_einsum plots "
-    "safetensors tensorboard visdom weak".split()
+    "_pytree benchmark checkpoint cpp_extension data deterministic dlpack einops flop_counter model_summary module_tracker opt_einsum "
+    "plots safetensors tensorboard visdom weak".split()
 )
 
 

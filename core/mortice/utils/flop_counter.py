@@ -7,8 +7,8 @@ from collections import defaultdict
 from typing import Any
 
 from mortice import tracing
-from mortice.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from mortice.tracing.flops import WHOLE, products_of
+from mortice.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
 
@@ -16,7 +16,7 @@ __all__ = ["FlopCounterMode"]
 class FlopCounterMode(tracing.Watcher):
     """Count the operations of matrix products and convolutions, twice their multiply-adds; leaving prints a table.
 
-    Differs from torch: those of a backward pass are under "Global" alone, and names are those of kernels.
+    Differs from torch: names are those of kernels.
     """
 
     def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None) -> None:
@@ -24,47 +24,32 @@ class FlopCounterMode(tracing.Watcher):
             raise NotImplementedError("FlopCounterMode: custom_mapping is left out; kernels are counted as they are named.")
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
-        self._running: list[tuple[Any, str]] = []
+        self.mod_tracker = ModuleTracker()
         self._thread = 0
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
         self._thread = threading.get_ident()
-        self._handles = [
-            register_module_forward_pre_hook(self._begin), register_module_forward_hook(self._end, always_call=True)
-        ]  # fmt: skip
+        self.mod_tracker.__enter__()
         tracing.watch(self)
         return self
 
     def __exit__(self, *exc: Any) -> None:
         tracing.unwatch(self)
-        for handle in self._handles:
-            handle.remove()
-        self._running.clear()
+        self.mod_tracker.__exit__(*exc)
         if self.display:
             print(self.get_table(self.depth))
-
-    def _begin(self, module: Any, args: Any) -> None:
-        name = type(module).__name__
-        if self._running:
-            above, path = self._running[-1]
-            name = f"{path}.{next((n for n, m in above.named_children() if m is module), name)}"
-        self._running.append((module, name))
-
-    def _end(self, module: Any, args: Any, output: Any) -> None:
-        while self._running and self._running.pop()[0] is not module:
-            pass
 
     def ended(self, frame: tracing.Frame) -> None:
         """Count a kernel, unless it is part of one that is counted whole."""
         count = 2 * products_of(frame) if frame.kernel and threading.get_ident() == self._thread else 0
-        above, backward = frame.parent, False
+        above = frame.parent
         while count and above is not None:
             if above.kernel in WHOLE:
                 return
-            above, backward = above.parent, backward or above.node is not None
+            above = above.parent
         if count:
-            for name in {"Global", *(() if backward else (name for _, name in self._running))}:
+            for name in sorted(self.mod_tracker.parents):
                 self.flop_counts[name][frame.kernel] += count
 
     def get_total_flops(self) -> int:
