@@ -212,10 +212,10 @@ def missing(op: str, what: str = "size") -> NoReturn:
     raise TypeError(f'{op}() missing 1 required positional arguments: "{what}"')
 
 
-def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
+def as_sizes(op: str, sizes: tuple[Any, ...], what: str = "size") -> Size:
     """Read sizes given as separate ints, as one sequence, or as one int."""
     if not sizes:
-        missing(op)
+        missing(op, what)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     try:

@@ -166,3 +166,13 @@ def test_warnings_begin_as_pytorchs_so_that_filters_match(line):
     torch.set_warn_always(False)
     (kind, text), (own_kind, own) = texts[0][0], texts[1][0]
     assert own_kind is kind and own[:24] == text[:24]
+
+
+@pytest.mark.parametrize("line", ["x.repeat()", "x.tile()", "t.tile(x)", "x.stft(3, 1, window=x[0])"])
+def test_a_refusal_is_in_pytorchs_words(line):
+    said = []
+    for t in (torch, mortice):
+        with pytest.raises((TypeError, RuntimeError)) as caught:
+            eval(line, {"t": t, "x": t.ones(2, 3)})
+        said.append((caught.type, str(caught.value)))
+    assert said[0] == said[1]

@@ -99,6 +99,22 @@ def test_a_deepcopy_shares_memory_where_its_original_does(device):
     assert twin.requires_grad and not seen.requires_grad and twin.untyped_storage() == seen.untyped_storage()
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["bool", "int16", "float32", "int64", "complex64", "complex128"])
+def test_bytes_are_turned_round_as_torch_turns_them(name):
+    torch = pytest.importorskip("torch")
+    mine, want = [lib.UntypedStorage(range(32)) for lib in (mt, torch)]
+    mine.byteswap(getattr(mt, name)), want.byteswap(getattr(torch, name))
+    assert mine.tolist() == want.tolist()
+    for lib in (mt, torch):
+        x = lib.arange(3, dtype=lib.int16)
+        x.untyped_storage().byteswap(x.dtype)
+        assert x.tolist() == [0, 256, 512]
+        lib.UntypedStorage(0).byteswap(lib.float64)
+        with pytest.raises(RuntimeError):
+            lib.UntypedStorage([1, 2, 3]).byteswap(lib.int16)
+
+
 def test_a_storage_has_a_size_and_can_be_referred_to_weakly():
     storage = mt.ones(100).storage()
     assert storage.__sizeof__() - mt.ones(0).storage().__sizeof__() == 400

@@ -155,7 +155,7 @@ _repeat.vjp(x=_repeat_back, jvp="linear")
 
 def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
     """Lay copies side by side: so many along each dim, new dims in front."""
-    reps = tuple(as_sizes("repeat", sizes if repeats is None else (repeats,)))
+    reps = tuple(as_sizes("repeat", sizes if repeats is None else (repeats,), "repeats"))
     if len(reps) < len(input.shape):
         raise ShapeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor; got "
@@ -168,7 +168,7 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
 
 def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     """Lay copies side by side; fewer numbers than dims count from the last."""
-    reps = tuple(as_sizes("tile", sizes if dims is None else (dims,)))
+    reps = tuple(as_sizes("tile", sizes if dims is None else (dims,), "dims"))
     return repeat(input, (1,) * (len(input.shape) - len(reps)) + reps)
 
 

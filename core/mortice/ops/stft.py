@@ -144,7 +144,8 @@ def stft(
     if return_complex is None:
         if not complex_values:
             raise RuntimeError(
-                "stft requires the return_complex parameter be given for real inputs. Pass return_complex=True."
+                "stft requires the return_complex parameter be given for real inputs, and will further require that "
+                "return_complex=True in a future PyTorch release."
             )
         return_complex = True
     if not return_complex:

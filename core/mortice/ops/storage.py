@@ -190,6 +190,12 @@ class UntypedStorage(_Storage):
         kind = dtype or int64
         return view_dtype(self._elements()[: self.nbytes() // kind.itemsize * kind.itemsize], kind)
 
+    def byteswap(self, dtype: DType) -> None:
+        """Turn round the bytes of each element of a dtype, in place; of a complex one those of each part."""
+        width = dtype.itemsize >> dtype.is_complex
+        numbers = self._writable().view(len(self) // width, width)
+        numbers.copy_(numbers.flip(1))
+
     def untyped(self) -> UntypedStorage:
         """Return itself."""
         return self

@@ -10,7 +10,7 @@ import stat
 import struct
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from mortice.serialize import legacy
@@ -134,9 +134,10 @@ def load(
     encoding = pickle_load_args.pop("encoding", "utf-8")
     if pickle_load_args:
         raise TypeError(f"load: unexpected arguments {', '.join(pickle_load_args)}.")
+    how = map_location, weights_only, mmap, encoding
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
-            return _explained(os.fspath(f), lambda: _read(file, os.fspath(f), map_location, weights_only, mmap, encoding))
+            return _explained(file, os.fspath(f), *how)
     if mmap:
         raise ValueError(f"load: f must be a string or os.PathLike object in order to use mmap; got {type(f).__name__}.")
     if not all(hasattr(f, name) for name in ("read", "seek", "tell")):
@@ -144,8 +145,7 @@ def load(
             f"load: expected a path or a file opened for reading, that can seek; got {type(f).__name__}. You can only torch.load "
             "from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
         )
-    name = getattr(f, "name", type(f).__name__)
-    return _explained(name, lambda: _read(f, name, map_location, weights_only, mmap, encoding))
+    return _explained(f, getattr(f, "name", type(f).__name__), *how)
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
@@ -163,10 +163,10 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         return list(dict.fromkeys(names.refused))
 
 
-def _explained(name: Any, read: Callable[[], Any]) -> Any:
-    """Run a reader; what goes wrong because of the file becomes one kind of error."""
+def _explained(file: Any, name: Any, *how: Any) -> Any:
+    """Read; what goes wrong because of the file becomes one kind of error."""
     try:
-        return read()
+        return _read(file, name, *how)
     except UnpicklingError:
         raise
     except Passing as passing:

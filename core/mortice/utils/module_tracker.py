@@ -39,14 +39,14 @@ class ModuleTracker:
         for hook in self._hooks:
             hook.remove()
 
-    def _name(self, module: Any) -> str:
+    def _name(self, module: Any) -> Any:
         name = self._names.setdefault(module, type(module).__name__)
         if module not in self._seen:
             for path, below in module.named_children():
                 self._names[below] = f"{name}.{path}"
                 self._name(below)
             self._seen.add(module)
-        return name  # type: ignore[no-any-return]
+        return name
 
     def _begin(self, module: Any, args: Any) -> None:
         name = self._name(module)
@@ -60,10 +60,7 @@ class ModuleTracker:
 
     def _back(self, name: str) -> None:
         self.parents.add(name)
-        _ENGINE.queue_callback(self._ended)
-
-    def _ended(self) -> None:
-        self.parents = {"Global"}
+        _ENGINE.queue_callback(lambda: self.parents.intersection_update({"Global"}))
 
     def _watch(self, values: Any, hook: Any) -> None:
         tensors = [t for t in tree_leaves(values) if isinstance(t, Tensor) and t.requires_grad]
