@@ -328,6 +328,16 @@ def test_early_stop_is_as_it_was_at_the_call() -> None:
     assert seen == ["end"] * 3
 
 
+def test_a_gradient_may_be_taken_inside_a_checkpoint_that_does_not_stop_early() -> None:
+    def f(x: mt.Tensor) -> mt.Tensor:
+        return mt.autograd.grad(x.sin().exp(), x, create_graph=True)[0]
+
+    x = mt.tensor(0.5, requires_grad=True)
+    with mt.utils.checkpoint.set_checkpoint_early_stop(False):
+        found = mt.autograd.grad(checkpoint(f, x, use_reentrant=False), x)
+    assert found[0].item() == mt.autograd.grad(f(x), x)[0].item()
+
+
 def test_several_gradients_at_once_leave_none_of_their_level_in_a_retained_grad():
     x = mt.ones(3, requires_grad=True)
     y = x * 2

@@ -66,3 +66,14 @@ def test_a_function_may_return_what_requires_grad(fast_mode):
         return tuple(y for y in (x * 2, x.detach(), x.sin()) if y.requires_grad)
 
     assert mt.autograd.gradcheck(asks, (mt.ones(3, dtype=mt.float64, requires_grad=True),), fast_mode=fast_mode)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("what", "change"), [("shape", lambda x: mt.cat([x, x])), ("dtype", lambda x: x.to(mt.float32))]
+)
+def test_gradcheck_refuses_outputs_of_another_kind_beside_the_point(what, change, fast):
+    one = mt.ones(1, dtype=mt.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match=f"the same {what} when inputs are perturbed"):
+        mt.autograd.gradcheck(lambda x: change(x) if x.item() >= 1 else x, (one,), fast_mode=fast)
+    assert one.item() == 1

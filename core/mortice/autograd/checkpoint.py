@@ -112,6 +112,7 @@ class _Run:
         self.versions = [(t, t._version) for t in tensors]
         self.facts: list[dict[str, Any]] = []
         self.values: dict[int, Any] = {}
+        self.over = False  # whether the first run has ended; a gradient taken inside it begins a second one before
 
     def pack(self, t: Any) -> int:
         self.facts.append(_facts(t))
@@ -143,7 +144,7 @@ class _Run:
         self.values = values
 
     def compare(self, values: dict[int, Any]) -> None:
-        if len(values) != len(self.facts):
+        if self.over and len(values) != len(self.facts):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {len(self.facts)}\nNumber of tensors saved during "
@@ -245,7 +246,9 @@ def checkpoint(
             return function(*args, **kwargs)
     run = _Run(function, args, kwargs, _Setting(preserve), second, determinism_check == "default", early_stop)
     with saved_tensors_hooks(run.pack, run.unpack), first:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    run.over = True
+    return result
 
 
 def checkpoint_sequential(

@@ -96,16 +96,30 @@ def _places(t: Any) -> list[tuple[int, ...]]:
     return places
 
 
+def _alike(outs: list[Any], others: list[Any], by: str) -> None:
+    """Refuse outputs whose shape or dtype depends on the values of the inputs."""
+    for x, y in zip(outs, others):
+        for what in ("shape", "dtype"):
+            if getattr(x, what) != getattr(y, what):
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed {by}, but got: "
+                    f"{what}s {getattr(x, what)} and {getattr(y, what)}."
+                )
+
+
 def _moved(fn: Callable[[], list[Any]], t: Any, place: tuple[int, ...], step: complex, eps: float) -> list[Numbers]:
     """Return the derivative of all outputs as one element of t moves along `step`."""
     data = t.data
     before = data[place].item()
     with no_grad():
         data[place] = before + eps * step
-        up = _values(fn())
+        outs = fn()
+        up = _values(outs)
         data[place] = before - eps * step
-        down = _values(fn())
+        others = fn()
+        down = _values(others)
         data[place] = before
+    _alike(others, outs, f"on index {place} by {eps}")
     return [[(a - b) / (2 * eps) for a, b in zip(u, d)] for u, d in zip(up, down)]
 
 
@@ -308,6 +322,7 @@ def _fast(
             data.copy_(before - v * eps)
             down = [k.copy(o.detach()) for o in fn()]
             data.copy_(before)
+        _alike(down, up, f"by {eps}")
         for i, o in enumerate(outs):
             u = _direction(o, 1000 + i)
             numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
