@@ -30,6 +30,13 @@ def test_topk():
     assert x.topk(0).values.shape == (2, 0)
 
 
+@pytest.mark.parametrize("x", [[1.0, 3, 2, 3], [3.0, NAN, NAN, 4], [-0.0, 0.0], [0.0, -0.0], [-math.inf] * 2, [7]])
+def test_topk_of_one_is_the_first_of_more(x):
+    for t in (mt.tensor(x), mt.tensor([x, x[::-1]]).mT):
+        one, all_ = t.topk(1, 0), t.topk(len(x), 0)
+        assert repr((one.values, one.indices)) == repr((all_.values[:1], all_.indices[:1]))
+
+
 def test_gradients_go_back_to_their_places():
     x = mt.tensor([3.0, 1.0, 2.0], requires_grad=True)
     (x.sort().values * mt.tensor([1.0, 10.0, 100.0])).sum().backward()

@@ -46,10 +46,11 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
             once=True,
         )
         condition = _call.CAST(condition, bool_)
-    input, other = (
-        x if isinstance(x, TensorBase) or is_number(x) else _call.as_operand(_where.op, x, i) for i, x in ((1, input), (2, other))
-    )
-    if is_number(input) and is_number(other):
+    if not (isinstance(input, TensorBase) or is_number(input)):
+        input = _call.as_operand(_where.op, input, 1)
+    if not (isinstance(other, TensorBase) or is_number(other)):
+        other = _call.as_operand(_where.op, other, 2)
+    if not isinstance(input, TensorBase) and is_number(input) and is_number(other):
         d = common_dtype(input, other)
         device = condition._device
         input = make(device.backend.full((), input, dtype=d, device=device), device, d, broadcast("where", ()))

@@ -450,12 +450,14 @@ def _fill(name: str, t: Any, made: Any) -> Any:
 
 def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
     """Draw uniform and 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
-    once = d.itemsize == 2 or (draw == "random_uniform" and d.kind == "f")
+    once = _checked(generator)._engine is not None and (d.itemsize == 2 or (draw == "random_uniform" and d.kind == "f"))
     return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if once else None
 
 
 def _lowest(name: str, from_: Any, named: dict[str, Any]) -> Any:
     """Return the lowest number to draw, whose keyword `from` no parameter can have for a name."""
+    if not named:
+        return from_
     for unknown in named.keys() - {"from"}:
         raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}")
     return named.get("from", from_)

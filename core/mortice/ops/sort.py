@@ -96,6 +96,9 @@ def _topk_shape(name: str, shape: Size, *, axis: int, count: int, largest: bool)
 @op(result=selected, shape=_topk_shape, outputs=PAIR, differentiable=1, name="topk", dtypes="uif")
 def _topk(k: Any, x: Any, /, *, axis: int, count: int, largest: bool) -> Any:
     """Return the largest or smallest elements along an axis and where they are, best first."""
+    if count == 1 and largest:
+        order = k.argmax(x, axis=axis, keepdims=True)
+        return k.take_along_axis(x, order, axis=axis), order
     return k.topk(x, count, axis=axis, largest=largest)
 
 
@@ -236,10 +239,11 @@ def _unique_all(k: Any, x: Any, /) -> Any:
 @op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), differentiable=1,
     name="unique_rows", dtypes="buif")  # fmt: skip
 def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
-    """Return the distinct rows of a matrix, sorted, or runs of equal rows as they come; the rest as `unique_all`."""
-    n, m = k.shape_of(x)
+    """Return the distinct rows of a matrix, sorted, or runs of equal rows, or elements, as they come; as `unique_all`."""
+    n, *row = k.shape_of(x)
     rows = x
     if not ordered:
+        (m,) = row
         order = k.new_arange(x, 0, n)
         # The last column decides least, so it is sorted by first.
         for column in range(m - 1, -1, -1):
@@ -248,7 +252,8 @@ def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
     if n == 0:
         none = k.new_full(x, (0,), 0, int64)
         return k.copy(x), none, none, none
-    changed = k.any(k.not_equal(k.getitem(rows, (slice(1, None),)), k.getitem(rows, (slice(None, -1),))), axis=1)
+    changed = k.not_equal(k.getitem(rows, (slice(1, None),)), k.getitem(rows, (slice(None, -1),)))
+    changed = k.any(changed, axis=1) if row else changed
     starts = k.concat([k.new_full(x, (1,), True, bool_), changed], axis=0)
     place = k.subtract(k.cumulative_sum(k.astype(starts, int64), axis=0), 1)
     start = k.flat_nonzero(starts)
@@ -263,10 +268,8 @@ for _fn in (_unique_all, _unique_rows):
     _fn.vjp(x=undefined)
 
 
-def _rows_of(name: str, x: Any, dim: int | None) -> tuple[Any, Any]:
+def _rows_of(name: str, x: Any, dim: int) -> tuple[Any, Any]:
     """Return x as a matrix of what is compared, and its shape with that dim in front."""
-    if dim is None:
-        return reshape(x, (-1, 1)), None
     axis = check_dim(name, dim, len(x.shape))
     if not x.shape:
         return reshape(x, (1, 1)), (axis, ())
@@ -287,8 +290,6 @@ def _choose(values: Any, inverse: Any, counts: Any, return_inverse: bool, return
 
 
 def _unrow(values: Any, where: Any) -> Any:
-    if where is None:
-        return reshape(values, -1)
     axis, rest = where
     if not rest:
         return reshape(values, -1)
@@ -314,8 +315,12 @@ def unique_consecutive(
 ) -> Any:
     """Return the first of each run of equal elements (or slices along a dim), as asked each one's run and lengths."""
     switch("unique_consecutive", "return_inverse", return_inverse)
-    rows, where = _rows_of("unique_consecutive", input, dim)
-    values, _, inverse, counts = _unique_rows(rows, ordered=True)
     if dim is None:
-        inverse = reshape(inverse, input.shape)
-    return _choose(_unrow(values, where), inverse, counts, return_inverse, return_counts)
+        flat = input if len(input.shape) == 1 else reshape(input, -1)
+        values, _, inverse, counts = _unique_rows(flat, ordered=True)
+        inverse = inverse if flat is input else reshape(inverse, input.shape)
+    else:
+        rows, where = _rows_of("unique_consecutive", input, dim)
+        values, _, inverse, counts = _unique_rows(rows, ordered=True)
+        values = _unrow(values, where)
+    return _choose(values, inverse, counts, return_inverse, return_counts)

@@ -351,7 +351,7 @@ template <class T, int PARTS> void dropout(char *const *at, const int64_t *step,
      cheap_block<T, Sqrt>, cheap_block<T, Rsqrt>, cheap_block<T, Reciprocal>, cheap_block<T, Square>, cheap_block<T, Negative>,       \
      cheap_block<T, Abs>, cheap_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
      loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
-     map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
+     cheap_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
      map_block<T, Softplus>, map_block<T, LogSigmoid>, map_block<T, Mish>, cheap_block<T, LeakyRelu>, map_block<T, Elu>,      \
      map_block<T, HardSigmoid>, map_block<T, HardSwish>, cheap_block<T, HardShrink>, cheap_block<T, SoftShrink>}
 #define SLOPES_OF(T)                                                                                                        \
