@@ -10,11 +10,11 @@ from __future__ import annotations
 from weakref import ref
 
 from mortice import fast
-from mortice.dtype import dtype_of_all, int64, scalar_dtype
+from mortice.dtype import dtype_of_all, float32, int64, scalar_dtype
 from mortice.errors import DeviceError
 from mortice.formula import Differentiable
 from mortice.modes import modes, special
-from mortice.node import Const, new, record, record_one, record_two
+from mortice.node import Const, named, new, record, record_one, record_two
 from mortice.rules import number_of, same
 from mortice.shape import SCALAR, Size, broadcast, out_of_memory
 from mortice.tensor import INFERENCE, TensorBase, make
@@ -312,12 +312,17 @@ def _only_cast(op: Op, compute: Any, result: Any) -> bool:
 def slow_two(op: Op, x: Any, y: Any, out: Any = None) -> Any:
     """Apply an op of two operands that are not the fast case, which they may be once they are cast."""
     if (
-        out is None and isinstance(x, TensorBase) and isinstance(y, TensorBase) and x._device is y._device
+        isinstance(x, TensorBase) and isinstance(y, TensorBase) and x._device is y._device
         and op.check is op.operand is None and not (special[0] and modes.rerouted)
     ):  # fmt: skip
         compute, result = op.rule(dtype_of_all((x, y)))
         if _only_cast(op, compute, result) and not x.dtype is y.dtype is compute:
-            return op.fn(CAST(x, compute), CAST(y, compute))
+            if x.shape and not y.shape and compute.itemsize == 2 and compute.kind == "f" and 1 in getattr(op.number, "positions", ()):
+                # What has no dims counts in full, as numbers do there.
+                t = named(CAST(op.fn(CAST(x, float32), CAST(y, float32)), compute), op.grad_name)
+                return t if out is None else WRITE_OUT(op.name, out, t, op, False)
+            if out is None:
+                return op.fn(CAST(x, compute), CAST(y, compute))
     return slow(op, (x, y), {}, out)
 
 

@@ -136,6 +136,7 @@ def in_full(rule: Callable[..., Any], *positions: int) -> Callable[..., Any]:
         full = d.kind == "f" and position in positions and not isinstance(value, complex)
         return float(value) if full else rule(op, value, d, position)
 
+    number.positions = positions  # type: ignore[attr-defined]
     return number
 
 

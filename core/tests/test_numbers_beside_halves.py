@@ -64,6 +64,30 @@ def test_numbers_meet_tensors_as_in_pytorch(dtype):
             assert str(found[0]) == str(found[1]) or found[0] == pytest.approx(found[1], rel=1e-6, nan_ok=True)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_alpha_is_rounded_and_second_operands_without_dims_count_in_full_as_in_pytorch(dtype):
+    torch = pytest.importorskip("torch")
+    calls = [
+        *[lambda t, x, f=f: getattr(t, f)(x, x.flip(0), alpha=0.3) for f in ("add", "sub", "rsub")],
+        *[lambda t, x, f=f: getattr(t, f)(x, 0.7, alpha=0.3) for f in ("add", "sub", "rsub")],
+        *[lambda t, x, f=f: getattr(t, f)(x, t.tensor(0.7, dtype=x.dtype), alpha=0.3) for f in ("add", "sub", "rsub")],
+        *[lambda t, x, f=f: f(x, t.tensor(0.1, dtype=t.float32)) for f in (operator.add, operator.mul, operator.truediv)],
+        lambda t, x: x.clone().mul_(t.tensor(0.1)), lambda t, x: t.mul(x, t.tensor(0.1), out=t.empty_like(x)),
+        lambda t, x: x / t.tensor(70001), lambda t, x: t.div(x, t.tensor(0.1), rounding_mode="floor"),
+    ]  # fmt: skip
+    before = mt.get_type_promotion()
+    mt.set_type_promotion("pytorch")
+    try:
+        for number, call in enumerate(calls):
+            # As many as fill PyTorch's vectors: what is left over it rounds differently.
+            found = [call(t, t.tensor([0.37, -2.71, 3.0, 0.5, 60.25, -0.1, 1e-4, 7.7] * 8).to(getattr(t, dtype.name))) for t in (mt, torch)]
+            assert [str(y.dtype).split(".")[1] for y in found] == [dtype.name] * 2
+            assert found[0].tolist() == found[1].tolist(), number
+    finally:
+        mt.set_type_promotion(before)
+
+
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_in_place_and_with_gradients(dtype):
     x = mt.tensor([0.5, -0.25]).to(dtype)

@@ -41,6 +41,8 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if weights is None:
         average = x.sum(1, keepdim=True) / total
     else:
+        if total.item() == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         average = (x * weights).sum(1, keepdim=True) / total
     if weights is not None and aweights is not None and correction != 0:
         norm = total - correction * (weights * aweights).sum(0) / total

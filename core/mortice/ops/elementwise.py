@@ -119,18 +119,28 @@ def _scaled(fn: Any, input: Any, other: Any, alpha: Any) -> Any:
     for x in (input, other) if fn.op.operand is not None else ():
         fn.op.operand(fn.op, scalar_dtype(x) if is_number(x) else x.dtype)
     alpha = check_alpha(name, d, alpha)
+    if d.kind == "f":
+        alpha = fit_number(_add.op, alpha, d)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
         return bool(other * alpha) if is_number(other) else _call.CAST(other * alpha, d)
     return other * alpha if is_number(other) else mul(_call.CAST(other, d), alpha)
 
 
 def _add_scaled(name: str, input: Any, other: Any, alpha: Any, sign: int, out: Any) -> Any:
-    """Return input + sign * alpha * other in one pass; None where that takes a conversion, or an error."""
+    """Return input + sign * alpha * other in one pass; None where that takes a conversion, or an error.
+
+    Alpha, and what gives way to 16-bit floats, is rounded to them first; the sum is then rounded once.
+    """
+    d = common_dtype(input, other)
+    if d.kind == "f" and d.itemsize == 2:
+        device = (input if isinstance(input, TensorBase) else other)._device
+        input, other = [_call.MOVE(_call.FROM_NUMBER(v), device) if is_number(v) else v for v in (input, other)]
+        input, other = [_call.CAST(v, d) if isinstance(v, TensorBase) else v for v in (input, other)]
     if not (isinstance(input, TensorBase) and isinstance(other, TensorBase) and input.dtype is other.dtype):
         return None
     if input.dtype.kind not in "fc" or not (input._device is other._device is input._device.base):
         return None
-    alpha = fit_number(_add.op, check_alpha(name, input.dtype, alpha), input.dtype)
+    alpha = fit_number(_add.op, check_alpha(name, d, alpha), d)
     if input.shape != other.shape:
         broadcast(name, input.shape, other.shape)  # for its error, which names the function that was called
     return TENSOR_KERNELS.addcmul(input, other, sign * alpha, 1, out=out)
@@ -199,7 +209,7 @@ subtract = sub
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `input`, multiplied by alpha, from `other`."""
-    made = _sub(other, input if alpha is _ONE else _scaled(_sub, other, input, alpha))
+    made = sub(other, input, alpha=alpha)
     return named(made, f"RsubBackward{int(not isinstance(other, TensorBase))}")
 
 

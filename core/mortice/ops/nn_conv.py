@@ -17,7 +17,7 @@ from mortice.op import op
 from mortice.ops.movement import squeeze, unsqueeze
 from mortice.ops.nn_resize import _pad_border
 from mortice.rules import promote
-from mortice.shape import Size, channels_hint
+from mortice.shape import Size, channels_hint, check_dim
 from mortice.tensor import TensorBase
 
 # ---- the ops; attributes are tuples, one int a spatial axis ----
@@ -416,6 +416,8 @@ def im2col(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     """Gather the sliding blocks of (N, C, H, W) or (C, H, W) as columns."""
     kernel, dilation, padding, stride = _block_arguments("im2col", kernel_size, dilation, padding, stride)
     shape = tuple(input.shape)
+    if len(shape) < 3:
+        check_dim("im2col", len(shape), len(shape))
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise ShapeError(
             "im2col: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "

@@ -60,12 +60,13 @@ _sort.vjp(x=_back_in_place)
 
 @numpy_names
 def sort(
-    input: Any, dim: Any = -1, descending: bool = False, stable: bool | None = None, *, out: Any = None
+    input: Any, dim: Any = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None
 ) -> Any:
     """Sort along a dim: (values, indices). Equal elements keep their order; nan counts as largest."""
     x, axis, scalar = flat_axis(input, dim, "sort")
     values, indices = _sort(x, axis=axis, descending=bool(descending))
     if stable is not None:
+        switch("sort", "stable", stable)
         named(values, "SortBackward1")
     if scalar:
         values, indices = reshape(values, ()), reshape(indices, ())
@@ -74,7 +75,7 @@ def sort(
 
 @numpy_names
 def argsort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None
+    input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None
 ) -> Any:
     """Return the order that sorts along a dim; equal elements keep theirs."""
     x, axis, scalar = flat_axis(input, dim, "argsort")
@@ -300,7 +301,8 @@ def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the distinct elements (or slices along a dim), always sorted, and as asked each one's place and counts."""
-    switch("unique", "sorted", sorted)
+    for name, value in (("sorted", sorted), ("return_inverse", return_inverse), ("return_counts", return_counts)):
+        switch("unique", name, value)
     if dim is None:
         values, _, inverse, counts = _unique_all(input)
     else:
@@ -315,6 +317,7 @@ def unique_consecutive(
 ) -> Any:
     """Return the first of each run of equal elements (or slices along a dim), as asked each one's run and lengths."""
     switch("unique_consecutive", "return_inverse", return_inverse)
+    switch("unique_consecutive", "return_counts", return_counts)
     if dim is None:
         flat = input if len(input.shape) == 1 else reshape(input, -1)
         values, _, inverse, counts = _unique_rows(flat, ordered=True)

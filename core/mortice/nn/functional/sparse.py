@@ -156,8 +156,9 @@ def _sizes(input: Any, offsets: Any, include_last: bool) -> tuple[int, int, int 
         if not starts:
             raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1")
         end = starts.pop()
-    if starts and starts[0] != 0:
-        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0; got {starts[0]}. The first bag starts at position 0.")
+    first = [*starts, end][0] if include_last else sum(starts[:1])
+    if first != 0:
+        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0; got {first}. The first bag starts at position 0.")
     if max([end, *starts[-1:]]) > input.numel():
         raise RuntimeError(
             f"embedding_bag: offsets[-1] can not be greater than input's length {input.numel()} but got offsets[-1] of "
