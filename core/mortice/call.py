@@ -80,6 +80,11 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
     return t
 
 
+def _unrecorded() -> str:
+    """Return the note of a view that is made while nothing is recorded."""
+    return "no_grad: inference" if modes.inference else "no_grad"
+
+
 def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     """Make `t` share the storage of `x`, of which it is a view."""
     storage = x._storage
@@ -91,7 +96,7 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     t._note = x._note
     storage.add(t)
     if special[0] and not modes.grad and not t._note:
-        t._note = "no_grad" if not modes.inference else "no_grad: inference"
+        t._note = _unrecorded()
 
 
 def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = False) -> Any:
@@ -120,7 +125,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
     else:
         storage.add(t)
     if silent or (special[0] and not modes.grad):
-        t._note = t._note or ("no_grad" if not modes.inference else "no_grad: inference")
+        t._note = t._note or _unrecorded()
     elif x._rg:
         record_one(op, x, data, t, attrs)
     return t

@@ -70,9 +70,9 @@ LEAD = [
     ("storage", "UntypedStorage", mt.UntypedStorage),
     ("types", "Tensor", mt.Tensor),
     ("testing._comparison", "get_tolerances", mt.testing.get_tolerances),
-    ("utils.data.datapipes", "ShufflerIterDataPipe", type(None)),
-    ("utils.data.datapipes.iter", "ShufflerIterDataPipe", type(None)),
-    ("utils.data.datapipes.iter.combinatorics", "ShufflerIterDataPipe", type(None)),
+    ("utils.data.datapipes", "ShufflerIterDataPipe", mt.utils.data.ShufflerIterDataPipe),
+    ("utils.data.datapipes.iter", "ShufflerIterDataPipe", mt.utils.data.ShufflerIterDataPipe),
+    ("utils.data.datapipes.iter.combinatorics", "ShufflerIterDataPipe", mt.utils.data.ShufflerIterDataPipe),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.pin_memory", "pin_memory", mt.utils.data.collate.pin_memory),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
@@ -98,6 +98,9 @@ def test_addresses_below_a_package_are_its_attributes() -> None:
     with pytest.raises(RuntimeError, match="RPC has not been initialized"):
         mt.distributed.rpc.api._require_initialized(len)([])  # PyG decorates its own functions with it
     assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
+    assert not isinstance(None, mt.utils.data.ShufflerIterDataPipe)
+    with pytest.raises(NotImplementedError, match="ShufflerIterDataPipe: pipes are left out"):
+        mt.utils.data.ShufflerIterDataPipe(None)
     with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
         mt.optim.nothing  # noqa: B018
 

@@ -28,7 +28,13 @@ __all__ = [
     "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
-ShufflerIterDataPipe = type(None)  # the type of a pipe, which libraries ask about; there are none
+
+
+class ShufflerIterDataPipe:
+    """The type of a pipe, which libraries ask about: making one is refused, and nothing is one."""
+
+    def __init__(self, *args: object) -> None:
+        raise NotImplementedError("ShufflerIterDataPipe: pipes are left out; use DataLoader(shuffle=True).")
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ from mortice import nn
 from mortice.nn import functional as F
 from mortice.vision.ops.ps_roi_align import bins_of, own_channels
 from mortice.vision.ops.roi_align import extent, weighted
-from mortice.vision.ops.roi_pool import within
+from mortice.vision.ops.roi_pool import whole_pixels, within
 
 __all__ = ["PSRoIPool", "ps_roi_pool"]
 
@@ -34,8 +34,7 @@ def ps_roi_pool(input: Any, boxes: Any, output_size: int | tuple[int, int], spat
     images, corners, height, width = bins_of("ps_roi_pool", input, boxes, output_size)
     if not images:
         return input.new_zeros((0, input.shape[1] // (height * width), height, width))
-    scaled = corners.detach().to(input.dtype) * spatial_scale
-    x1, y1, x2, y2 = (scaled.sign() * (scaled.abs() + 0.5).floor()).unbind(1)  # halves away from zero
+    x1, y1, x2, y2 = whole_pixels(corners.to(input.dtype), spatial_scale)
     w, h = (x2 - x1).clamp(min=1), (y2 - y1).clamp(min=1)
     down, across = _means(y1, h, height, input.shape[2]), _means(x1, w, width, input.shape[3])
     where = list(zip(images, extent(y1, h, input.shape[2]), extent(x1, w, input.shape[3])))

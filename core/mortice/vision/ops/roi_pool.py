@@ -11,6 +11,12 @@ from mortice.vision.ops.roi_align import regions
 __all__ = ["RoIPool", "roi_pool"]
 
 
+def whole_pixels(corners: Any, spatial_scale: float) -> Any:
+    """Return x1, y1, x2 and y2 on the feature map as whole numbers, halves away from zero; no gradient comes to them."""
+    scaled = corners.detach() * spatial_scale
+    return (scaled.sign() * (scaled.abs() + 0.5).floor()).unbind(1)
+
+
 def within(start: Any, length: Any, bins: int, size: int) -> Any:
     """Return which of `size` pixels lie in each bin of each region: (regions, bins, size). Bins may share pixels."""
     of = mortice.arange(bins, dtype=length.dtype, device=length.device)
@@ -31,8 +37,7 @@ def roi_pool(input: Any, boxes: Any, output_size: int | tuple[int, int], spatial
     height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
     if not images:
         return input.new_zeros((0, input.shape[1], height, width))
-    scaled = corners.detach().to(input.dtype) * spatial_scale
-    x1, y1, x2, y2 = (scaled.sign() * (scaled.abs() + 0.5).floor()).unbind(1)  # halves away from zero
+    x1, y1, x2, y2 = whole_pixels(corners.to(input.dtype), spatial_scale)
     down = within(y1, (y2 - y1 + 1).clamp(min=1), height, input.shape[2])
     across = within(x1, (x2 - x1 + 1).clamp(min=1), width, input.shape[3])
     low = float("-inf")
