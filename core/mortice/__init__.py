@@ -129,6 +129,18 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         xpu,
     )
     from mortice._C import PyTorchFileReader
+    from mortice._higher_order_ops.control import (
+        cond,
+        sym_float,
+        sym_int,
+        sym_ite,
+        sym_max,
+        sym_min,
+        sym_not,
+        sym_sqrt,
+        sym_sum,
+        while_loop,
+    )
     from mortice.accelerator import get_device_module
     from mortice.amp.autocast_mode import (
         autocast,

@@ -23,6 +23,9 @@ PUBLIC = {
         "signal sparse special storage testing types utils vision xpu"
     ),
     "_C": "PyTorchFileReader",
+    "_higher_order_ops.control": (
+        "cond sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum while_loop"
+    ),
     "accelerator": "get_device_module",
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
