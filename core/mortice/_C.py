@@ -18,6 +18,10 @@ _TensorMeta = type(Tensor)
 Graph = Value = Node = NoneType
 
 
+class ScriptMethod:
+    """The type of a compiled method, for `isinstance`; there are none."""
+
+
 class PyTorchFileReader:
     """The type of PyTorch's reader of a file's records, for annotations; there are none."""
 

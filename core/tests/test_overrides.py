@@ -202,6 +202,21 @@ def test_switched_off() -> None:
     assert has_torch_function((1, t)) and is_tensor_like(Diagonal(1)) and not is_tensor_like(1)
 
 
+def test_the_function_of_a_class_that_takes_nothing_over_asks_nobody() -> None:
+    """As those who draw graphs call it, from a handler that would be asked again."""
+    calls = []
+
+    class Recorded(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.append(func)
+            return mt.nn.Parameter.__torch_function__(func, types, args, kwargs)
+
+    out = F.linear(mt.ones(2, 3).as_subclass(Recorded), mt.nn.Parameter(mt.ones(4, 3)))
+    assert calls == [F.linear] and type(out) is mt.Tensor and out.requires_grad
+    assert not isinstance(F.linear, mt._C.ScriptMethod)
+
+
 def test_what_modes_and_classes_get_has_a_name() -> None:
     seen: list[Any] = []
 

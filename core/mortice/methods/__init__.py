@@ -35,7 +35,8 @@ else:
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Compute a call: the `__torch_function__` of a class that takes none over, and whose results are plain tensors."""
-    return func(*args, **(kwargs or {}))
+    with import_module("mortice.overrides").DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
 
 
 def _let_operands_ask(ask: Any) -> None:
