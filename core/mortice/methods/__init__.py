@@ -19,8 +19,8 @@ from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.modes import modes
-from mortice.mutation import layout
 from mortice.shape import SizeMember, check_dim, prod, size_member
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
