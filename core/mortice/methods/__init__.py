@@ -15,7 +15,6 @@ from mortice.methods.elementwise import Elementwise
 from mortice.methods.exchange import Exchange
 from mortice.methods.host import HostValues
 from mortice.methods.making import Making
-from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.modes import modes
@@ -43,9 +42,7 @@ def _let_operands_ask(ask: Any) -> None:
     vars(call)["ASK"] = ask
 
 
-class Tensor(
-    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
-):
+class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
     `Tensor(2, 3)` is uninitialised floats of that size and `Tensor([2, 3])` is data, as in PyTorch; prefer
