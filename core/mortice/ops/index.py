@@ -11,7 +11,7 @@ from mortice.call import as_view
 from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, assign_number, check_apart, check_writable, plain, view_scatter, write
+from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
 from mortice.node import named
 from mortice.notice import warn
 from mortice.ops.bounds import where as choose
@@ -400,7 +400,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         other = tensor(other, dtype=d, device=self._device)
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
-        src = expand(src, self.shape)
+        src = into("copy_", self, expand(src, broadcast("copy_", self.shape, src.shape)))
     recorded = modes.grad and (self._rg or src._rg)
     return assign(self, view_scatter(self, src, steps=()) if recorded else src, False)
 
