@@ -250,8 +250,10 @@ def main(arguments: list[str]) -> int:
     if unknown := set(options.groups) - set(GROUPS):
         parser.error(f"no group {', '.join(sorted(unknown))}; there are: {' '.join(GROUPS)}")
     os.environ["MORTICE_BACKEND"] = options.backend
-    import torch
-
+    try:
+        import torch
+    except ImportError as error:
+        parser.exit(1, f"bars: these are ratios to PyTorch, which is not here ({error}). Install the build to measure against.\n")
     import mortice
 
     mortice.set_num_threads(options.threads)

@@ -162,7 +162,8 @@ def as_dtype(name: str, d: Any) -> DType:
     try:
         return _BUILTIN[d]
     except (KeyError, TypeError):
-        raise TypeError(f"{name}: expected dtype to be a mortice dtype; got {d!r}.") from None
+        advice = f" Use mortice.{d}." if d in CLASS_NAMES else ""
+        raise TypeError(f"{name}: expected dtype to be a mortice dtype; got {d!r}.{advice}") from None
 
 
 class _Default:

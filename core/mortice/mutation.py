@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from importlib import import_module
 
 from mortice import call as _call
 from mortice import fast
@@ -21,8 +20,9 @@ from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
 from mortice.op import op
 from mortice.rules import floating, promote, same
-from mortice.shape import Size, broadcast, contiguous_strides
-from mortice.tensor import INFERENCE, TensorBase, make, steps_since
+from mortice.shape import broadcast
+from mortice.strides import OVERLAP, layout, overlaps, span
+from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,30 +73,6 @@ view_scatter.vjp(
     part=lambda k, g, steps: replay(k, g, steps),
     jvp="linear",
 )
-
-
-def layout(t: Any) -> tuple[int, ...]:
-    """Return the strides in elements: the backend's, or those that the view steps imply."""
-    backend = t._device.backend
-    found = backend.strides_of(t._data)
-    if found is not None and (0 not in t.shape or 0 not in found):
-        return found  # type: ignore[no-any-return]
-    # Where there are no elements a backend may tell nothing, as NumPy does, whose strides are then 0.
-    if found is not None or t._storage is None or t._steps is None:
-        return contiguous_strides(t.shape)
-    # Of a chain of views each is mostly asked after the one before it, whose answer is still there.
-    aliases = t._storage.aliases
-    known, shape, strides = aliases.laid or (None, None, None)
-    start, steps = steps_since(known, t._steps)
-    if start is None:
-        shape = Size(backend.shape_of(aliases.root))
-        strides = contiguous_strides(shape)
-    for step, attrs in steps:
-        below = step.shape(step.name, shape, **attrs)
-        strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
-        shape = below
-    aliases.laid = t._steps, shape, strides
-    return strides  # type: ignore[no-any-return]
 
 
 def writes_leaf(what: str = "a leaf", how: str = "is being") -> RuntimeError:
@@ -228,12 +204,6 @@ def may_rebind(t: Any) -> bool:
     return storage is None or (not storage.pinned and t._steps is None and storage.lonely())
 
 
-OVERLAP = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-    "Please clone() the tensor before performing the operation."
-)
-
-
 PARTLY = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
     "Please clone() the tensor before performing the operation."
@@ -250,25 +220,12 @@ def check_apart(t: Any, operands: Iterable[Any], itself: bool = True) -> None:
         if a is t:
             mine = other = not itself and t.numel()
         elif storage is not None and isinstance(a, TensorBase) and a._storage is not None and a._storage.aliases is storage.aliases:
-            mine, other = _span(t), _span(a)
+            mine, other = span(t), span(a)
         else:
             continue
         if mine and other and (mine is other or (mine[0] < other[1] and other[0] < mine[1] and not (itself and mine == other))):
             check_writable("", t)
             raise RuntimeError(PARTLY)
-
-
-def _span(t: Any) -> Any:
-    """Return where the bytes of t begin and end in its memory, and its strides; None if it has none or leaves some out."""
-    if t._device.base is not t._device or 0 in t.shape:
-        return None
-    size, steps = 1, layout(t)
-    for step, n in sorted(zip(steps, t.shape)):
-        if n > 1 and step != size:
-            return None
-        size *= n
-    start = import_module("mortice.ops.strided").storage_offset(t) * t.dtype.itemsize
-    return start, start + size * t.dtype.itemsize, steps
 
 
 def write(t: Any, data: Any, fresh: bool) -> None:
@@ -295,15 +252,6 @@ def write(t: Any, data: Any, fresh: bool) -> None:
         for shared in storage.live():
             shared._data = replay(backend, storage.root, shared.view_steps)
     storage.version += 1
-
-
-def overlaps(t: Any) -> bool:
-    """Tell whether an expanded dim shows elements of t's memory several times."""
-    backend = t._device.backend
-    strides = backend.strides_of(t._data) if backend.mutable else None
-    if strides is None and t._storage is not None and t._steps is not None:
-        strides = layout(t)
-    return bool(strides) and 0 in strides and 0 not in t.shape and any([s == 0 and n > 1 for s, n in zip(strides, t.shape)])
 
 
 def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:

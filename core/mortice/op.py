@@ -62,6 +62,7 @@ class Op(Differentiable):
         name: str | None,
         scatter: Callable[..., Any] | None,
         strides: Callable[..., Any] | None,
+        start: Callable[..., int] | None,
         fixed: tuple[str, ...],
         number: Callable[..., Any] | None,
         operand: Callable[..., Any] | None,
@@ -75,7 +76,7 @@ class Op(Differentiable):
         self.grad_name = grad_name or "".join(p.title() for p in self.name.split("_")) + "Backward0"
         self.grad_name_of = grad_name_of
         self.doc = body.__doc__
-        self.scatter, self.strides, self.number = scatter, strides, number or fit_number
+        self.scatter, self.strides, self.start, self.number = scatter, strides, start, number or fit_number
         self.operand = operand
         self.keeps_format = keeps_format
         positional, star, self.attrs = signature(body)
@@ -130,6 +131,7 @@ def op(
     name: str | None = None,
     scatter: Callable[..., Any] | None = None,
     strides: Callable[..., Any] | None = None,
+    start: Callable[..., int] | None = None,
     fixed: tuple[str, ...] = (),
     number: Callable[..., Any] | None = None,
     operand: Callable[..., Any] | None = None,
@@ -152,6 +154,7 @@ def op(
         name: the op's name, when the body's is taken.
         scatter: for a view, `scatter(k, x, part, **attributes)` returns x with what the view shows replaced by part.
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
+        start: for a view, takes the same and returns how many of its elements farther it begins, if it does.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold. Where a call has been
             seen with its dtypes, floats beside floating tensors are handed on unasked.
@@ -164,8 +167,8 @@ def op(
         made = Op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
-            grad_name_of=grad_name_of, name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
-            operand=operand, keeps_format=keeps_format,
+            grad_name_of=grad_name_of, name=name, scatter=scatter, strides=strides, start=start, fixed=fixed,
+            number=number, operand=operand, keeps_format=keeps_format,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)

@@ -13,6 +13,25 @@ from mortice.nn import functional as F
 from mortice.utils.data import DataLoader
 
 WRONG = {
+    "a dtype's name": (lambda: mt.zeros(1, dtype="float32"), "expected dtype to be a mortice dtype", "Use mortice.float32."),
+    "a dtype's name for a device": (
+        lambda: mt.ones(1).to("float16"), "device type at start of device string: float16", "a dtype: use mortice.float16."
+    ),
+    "a model for its parameters": (
+        lambda: mt.optim.SGD(nn.Linear(2, 2), 0.1), "should be an iterable of Tensors or dicts, but got Linear", "Give its .parameters()."
+    ),
+    "a last batch of one": (
+        lambda: nn.BatchNorm1d(3)(mt.ones(1, 3)), "Expected more than 1 value per channel when training", "drop_last=True"
+    ),
+    "a copy of another size": (
+        lambda: mt.ones(2).copy_(mt.ones(3)), "copy_: The size of tensor a (2) must match the size of tensor b (3)", "Reshape or expand"
+    ),
+    "a copy of more dims": (
+        lambda: mt.ones(2).copy_(mt.ones(3, 2)), "copy_: output with shape [2]", "doesn't match the broadcast shape [3, 2]"
+    ),
+    "pieces of another sum": (
+        lambda: mt.utils.data.random_split(range(9), [1, 2]), "Sum of input lengths does not equal", "Got [1, 2] for 9."
+    ),
     "float64 input": (
         lambda: nn.Linear(3, 2)(mt.ones(4, 3, dtype=mt.float64)),
         "mat1 and mat2 must have the same dtype", "The input is float64 (NumPy's default), the weight float32. Use input.float()",

@@ -16,8 +16,8 @@ import pytest
 
 import mortice
 from mortice.backends import API, REQUIRED, Backend, BackendInfo, NamespaceBackend, plugins
-from mortice.backends.backend import REQUIRED_NAMES
-from mortice.errors import BackendNotFound, DeviceError
+from mortice.backends.backend import REQUIRED_NAMES, check_backend
+from mortice.errors import BackendNotFound, DeviceError, PluginError
 
 CORE = Path(mortice.__file__).parent
 ARRAY_LIBRARIES = ("numpy", "cupy", "torch", "jax", "ml_dtypes", "scipy", "array_api_compat", "array_api_strict")
@@ -230,6 +230,14 @@ def test_a_backend_without_required_kernels_is_refused_with_the_list(site: Site)
     there = ("device_names", "dtypes", "add", "full")
     missing = ", ".join(n for n in REQUIRED_NAMES if n not in there)
     site.check("partial", f"PluginError: backend partial: required kernels are missing: {missing}.")
+
+
+@pytest.mark.parametrize("dtypes, got", [({"float32"}, "'float32'"), ({mortice.float32}, "mortice.float32")])
+def test_dtypes_are_mortices_and_those_that_everything_needs_are_among_them(dtypes: Any, got: str) -> None:
+    body = dict.fromkeys(REQUIRED_NAMES, lambda *operands: None)
+    body |= {"device_names": lambda self: ["cpu"], "dtypes": lambda self, device: dtypes}
+    with pytest.raises(PluginError, match=re.escape(f"few: dtypes() must have mortice's bool, int64 and float32; got {got}.")):
+        check_backend(type("Few", (Backend,), body)(), "few")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def free_kernels() -> dict[str, list[str]]:
                 for name in names:
                     assert name not in seen, f"{name} is in {seen[name]} and {place}"
                     seen[name] = place
-                if cls.__name__ != "HelperKernels" and names:
+                if names:
                     found[place] = names
     return found
 

@@ -13,10 +13,10 @@ from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
 from mortice.layout import strided
 from mortice.modes import enable_grad, no_grad
-from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
 from mortice.notice import warn
 from mortice.shape import prod
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 k: Any = TENSOR_KERNELS

@@ -7,7 +7,7 @@ from functools import partial
 from mortice.backends.kernels import FreeKernels
 from mortice.backends.services import Services
 from mortice.device import Device, intern
-from mortice.dtype import DTYPES, DType
+from mortice.dtype import DTYPES, DType, bool_, float32, int64
 from mortice.errors import DTypeError, PluginError
 from mortice.shape import contiguous_strides, prod
 
@@ -324,7 +324,10 @@ def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
         for n in REQUIRED_NAMES
         if n not in backend.__dict__ and getattr(type(backend), n, None) in (None, getattr(Backend, n, None))
     ]
-    if not missing and any(d.is_complex for d in _dtypes(backend)):
+    dtypes = frozenset() if missing else _dtypes(backend)
+    if dtypes and not dtypes >= {bool_, int64, float32}:
+        raise PluginError(f"backend {name}: dtypes() must have mortice's bool, int64 and float32; got {', '.join(map(repr, dtypes))}.")
+    if any(d.is_complex for d in dtypes):
         missing = [n for n in REQUIRED_COMPLEX if n not in backend.__dict__ and not hasattr(type(backend), n)]
     if missing:
         raise PluginError(f"backend {name}: required kernels are missing: {', '.join(missing)}.")

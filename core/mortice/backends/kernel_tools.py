@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mortice.dtype import bfloat16, float16, float32, float64
 
@@ -15,6 +15,14 @@ Buffer = Any
 F = TypeVar("F", bound=Callable[..., Any])
 # Coefficients by precision; the index of a real dtype's row is `single(k, x)`.
 Table = tuple[Sequence[float], Sequence[float]]
+
+
+class KernelMixin:
+    """A family of kernels. Each calls the others by name on self, and which class brings them is not its business."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def is_number(x: Any) -> bool:

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from mortice.backends.fft import FFTKernels
     from mortice.backends.linalg import LinalgKernels
     from mortice.backends.movement import MovementKernels
-    from mortice.backends.nn import NNKernels
+    from mortice.backends.nn_activation import ActivationKernels
+    from mortice.backends.nn_attention import AttentionKernels
+    from mortice.backends.nn_conv import ConvKernels
+    from mortice.backends.nn_ctc import CTCKernels
+    from mortice.backends.nn_grid import GridKernels
+    from mortice.backends.nn_linear import LinearKernels
+    from mortice.backends.nn_loss import LookupKernels
+    from mortice.backends.nn_norm import NormKernels
+    from mortice.backends.nn_pool import PoolKernels
+    from mortice.backends.nn_resize import ResizeKernels
+    from mortice.backends.nn_rnn import RecurrentKernels
     from mortice.backends.optim import OptimKernels
     from mortice.backends.philox import RandomKernels
     from mortice.backends.reduction import ReductionKernels
@@ -30,31 +40,22 @@ if TYPE_CHECKING:
     from mortice.backends.special_gamma import GammaKernels
 
 
-class KernelMixin:
-    """A family of kernels. Each calls the others by name on self, and which class brings them is not its business."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-
-if TYPE_CHECKING:
-
     class Families(
         OptimKernels, ElementwiseKernels, ExtraKernels, BesselKernels, GammaKernels, ReductionKernels, LinalgKernels,
-        NNKernels, RandomKernels, FFTKernels, MovementKernels,
+        ActivationKernels, NormKernels, ConvKernels, PoolKernels, LookupKernels, AttentionKernels, ResizeKernels,
+        GridKernels, RecurrentKernels, CTCKernels, LinearKernels, RandomKernels, FFTKernels, MovementKernels,
     ):  # fmt: skip
         """The families in the files beside this one."""
 else:
     # Each kernel is imported when it is first asked for.
-    Families = type("Families", (KernelMixin,), {
+    Families = type("Families", (), {
         name: Lazy(f"mortice.{module}", f"{cls}.{name}")
         for place, names in FREE_KERNELS.items() for module, cls in [place.split(":")] for name in names.split()
     })  # fmt: skip
 
 
-class HelperKernels(KernelMixin):
-    """Constants beside a buffer, and rearrangements that are one required kernel each."""
+class FreeKernels(Families):
+    """Every FREE kernel. Those here are constants beside a buffer, and rearrangements that are one required kernel each."""
 
     def zeros_like(self, x: Any) -> Any:
         """Make zeros of x's shape and dtype."""
@@ -196,7 +197,3 @@ class HelperKernels(KernelMixin):
     def numel_of(self, x: Any) -> int:
         """Return the number of elements."""
         return prod(self.shape_of(x))
-
-
-class FreeKernels(Families, HelperKernels):
-    """Every FREE kernel."""

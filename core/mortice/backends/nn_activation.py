@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from mortice.backends.kernel_tools import in_float32
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin, in_float32
 from mortice.backends.nn_common import narrow, widen
 
 _ROOT_HALF = sqrt(0.5)

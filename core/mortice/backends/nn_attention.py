@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.nn_common import narrow, reduce_to, rows_per_block, widen
 from mortice.shape import prod
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.shape import prod
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.nn_common import narrow, pad_trailing, pool_count, spread_columns, tap_slice, widen
 from mortice.dtype import DType
 from mortice.shape import prod

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends.host import HostBuffer, pack
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.dtype import float32, float64, int32, int64, uint8
 from mortice.shape import prod

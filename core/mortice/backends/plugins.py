@@ -17,6 +17,7 @@ from mortice.backends import installed
 from mortice.backends.backend import Backend, check_backend
 from mortice.device import TYPES, Device, watching
 from mortice.device import chosen as _local
+from mortice.dtype import CLASS_NAMES
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
 TYPE_CHECKING = False
@@ -539,10 +540,10 @@ def _unclaimed(device_type: str) -> DeviceError | None:
     if _state.discovering or device_type in _claimed():
         return None
     names = ", ".join(dict.fromkeys((*TYPES, *_claimed(0))))  # without what is kept for testing
-    return DeviceError(
-        f"device: Expected one of {names} device type at start of device string: {device_type}; {_available()}. "
-        f"Use one of these, or install the plugin that offers {device_type!r}."
-    )
+    text = f"device: Expected one of {names} device type at start of device string: {device_type}"
+    if device_type in CLASS_NAMES:
+        return DeviceError(f"{text}. That names a dtype: use mortice.{device_type}.")
+    return DeviceError(f"{text}; {_available()}. Use one of these, or install the plugin that offers {device_type!r}.")
 
 
 Device.unclaimed = staticmethod(_unclaimed)

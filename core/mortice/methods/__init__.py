@@ -15,12 +15,11 @@ from mortice.methods.elementwise import Elementwise
 from mortice.methods.exchange import Exchange
 from mortice.methods.host import HostValues
 from mortice.methods.making import Making
-from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.modes import modes
-from mortice.mutation import layout
 from mortice.shape import SizeMember, check_dim, prod, size_member
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -44,9 +43,7 @@ def _let_operands_ask(ask: Any) -> None:
     vars(call)["ASK"] = ask
 
 
-class Tensor(
-    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
-):
+class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
     `Tensor(2, 3)` is uninitialised floats of that size and `Tensor([2, 3])` is data, as in PyTorch; prefer

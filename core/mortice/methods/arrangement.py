@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mortice import strides
     from mortice.ops import arrange, index, index_rows, inplace, mapped, strided, views
     from mortice.ops import fill as fill_ops
     from mortice.ops import gather as gather_ops
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 else:
     arrange, index, inplace, mapped = family("ops.arrange"), family("ops.index"), family("ops.inplace"), family("ops.mapped")
     strided, views, gather_ops = family("ops.strided"), family("ops.views"), family("ops.gather")
-    index_rows, fill_ops = family("ops.index_rows"), family("ops.fill")
+    index_rows, fill_ops, strides = family("ops.index_rows"), family("ops.fill"), family("strides")
     nonzero_ops, coo, compressed = family("ops.nonzero"), family("sparse.coo"), family("sparse.compressed")
 
 
@@ -44,8 +45,7 @@ class Arrangement(TensorBase):
     unsafe_split, unsafe_chunk, unsafe_split_with_sizes = (
         views.unsafe_split, views.unsafe_chunk, views.unsafe_split_with_sizes)  # fmt: skip
     as_strided_scatter = strided.as_strided_scatter
-    diagonal, unfold, as_strided, storage_offset = (
-        strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip
+    diagonal, unfold, as_strided, storage_offset = strided.diagonal, strided.unfold, strided.as_strided, strides.storage_offset
     T, mT = views.property_T.as_property(), views.property_mT.as_property()
     H, mH = views.property_H.as_property(), views.property_mH.as_property()
     flip, fliplr, flipud, roll, rot90, repeat, tile, repeat_interleave = (

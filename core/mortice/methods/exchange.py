@@ -7,9 +7,9 @@ from mortice.interop import to_numpy
 from mortice.layout import channels_last, contiguous_format
 from mortice.lazy import family
 from mortice.modes import modes
-from mortice.mutation import layout
 from mortice.ops import data, movement
 from mortice.shape import prod
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False

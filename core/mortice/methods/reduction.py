@@ -1,4 +1,4 @@
-"""Methods that look along dims: reductions, running sums, sorting, statistics, activations, transforms."""
+"""Methods that combine elements: reductions, running sums, sorting, statistics, activations, transforms, matrices."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mortice.dtype import DType
+    from mortice.ops import covariance, inplace, products, reduce, reflections, scan, statistics
     from mortice.ops import histogram as histogram_ops
-    from mortice.ops import inplace, reduce, scan, statistics
+    from mortice.ops import linalg as linalg_ops
+    from mortice.ops import linalg_derived as derived
+    from mortice.ops import matmul as matmul_ops
     from mortice.ops import nn_activation as nn_ops
     from mortice.ops import sort as sort_ops
     from mortice.ops import stft as stft_ops
@@ -19,10 +22,12 @@ else:
     histogram_ops, inplace, reduce = family("ops.histogram"), family("ops.inplace"), family("ops.reduce")
     scan, statistics, nn_ops = family("ops.scan"), family("ops.statistics"), family("ops.nn_activation")
     sort_ops, stft_ops = family("ops.sort"), family("ops.stft")
+    linalg_ops, derived, matmul_ops = family("ops.linalg"), family("ops.linalg_derived"), family("ops.matmul")
+    reflections, products, covariance = family("ops.reflections"), family("ops.products"), family("ops.covariance")
 
 
 class Reductions(TensorBase):
-    """Sums, extremes, statistics, order."""
+    """Sums, extremes, statistics, order; products, factorisations, solves."""
 
     __slots__ = ()
 
@@ -63,3 +68,21 @@ class Reductions(TensorBase):
     unique_consecutive = sort_ops.unique_consecutive
 
     stft, istft = stft_ops.stft, stft_ops.istft
+
+    # ---- matrices ----
+
+    matmul, mm, bmm, mv, dot, vdot, inner, outer, ger = (
+        matmul_ops.matmul, matmul_ops.mm, matmul_ops.bmm, matmul_ops.mv, matmul_ops.dot, matmul_ops.vdot,
+        products.inner, matmul_ops.outer, matmul_ops.ger)  # fmt: skip
+    addmm, addmv, addr, addbmm, baddbmm, kron, trace, cross, cov, corrcoef = (
+        matmul_ops.addmm, matmul_ops.addmv, matmul_ops.addr, matmul_ops.addbmm, matmul_ops.baddbmm, products.kron,
+        products.trace, products.cross, covariance.cov, covariance.corrcoef)  # fmt: skip
+    addmm_, addmv_, addr_, addbmm_, baddbmm_ = (
+        matmul_ops.addmm_, matmul_ops.addmv_, matmul_ops.addr_, matmul_ops.addbmm_, matmul_ops.baddbmm_)  # fmt: skip
+    cholesky, cholesky_solve, cholesky_inverse, inverse, pinverse, det, logdet, slogdet = (
+        linalg_ops.torch_cholesky, linalg_ops.cholesky_solve, linalg_ops.cholesky_inverse, linalg_ops.inverse,
+        derived.pinverse, linalg_ops.det, linalg_ops.logdet, linalg_ops.torch_slogdet)  # fmt: skip
+    orgqr, ormqr, geqrf = reflections.orgqr, reflections.ormqr, reflections.geqrf
+    qr, svd, lu, lu_solve, matrix_power, matrix_exp, triangular_solve = (
+        linalg_ops.torch_qr, linalg_ops.torch_svd, linalg_ops.method_lu, linalg_ops.torch_lu_solve,
+        derived.matrix_power, derived.matrix_exp, linalg_ops.triangular_solve)  # fmt: skip

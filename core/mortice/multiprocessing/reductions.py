@@ -11,8 +11,9 @@ from mortice.layout import strided
 from mortice.nn.parameter import Buffer, Parameter
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.storage import TypedStorage, UntypedStorage, block_of, in_block, share_memory_
-from mortice.ops.strided import as_strided, storage_offset, whole
+from mortice.ops.strided import as_strided, whole
 from mortice.shared import REFUSED, Block
+from mortice.strides import storage_offset
 
 _PASSES_FILES = hasattr(reduction, "DupFd")
 

@@ -96,6 +96,7 @@ _real.vjp(x=lambda k, g: k.astype(g, k.dtype_of(g).to_complex()), jvp="linear")
     holomorphic=False,
     scatter=lambda k, x, part: k.complex(k.real(x), part),
     strides=_doubled,
+    start=lambda *_: 1,
 )
 def _imag(k: Any, x: Any, /) -> Any:
     """Show the imaginary parts."""

@@ -13,7 +13,6 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import CLASS_NAMES, DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import layout
 from mortice.node import named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
@@ -27,6 +26,7 @@ from mortice.ops.nn_resize import pad
 from mortice.ops.views import narrow
 from mortice.rules import real_part, same
 from mortice.shape import Size, check_dim
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 # ---- the ops: sizes are as they should be, axes are not negative ----

@@ -8,7 +8,7 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import bool_, promote_scalar
 from mortice.errors import ShapeError
-from mortice.mutation import inplace, layout, plain
+from mortice.mutation import inplace, plain
 from mortice.node import named
 from mortice.op import op
 from mortice.ops import bounds
@@ -21,6 +21,7 @@ from mortice.ops.movement import cast, contiguous, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.rules import hold, same
 from mortice.shape import SCALAR, broadcast, check_dim, prod
+from mortice.strides import layout
 from mortice.tensor import TensorBase
 
 # ---- masks ----

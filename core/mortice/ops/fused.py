@@ -10,9 +10,10 @@ from mortice.dtype import float32
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
 from mortice.modes import modes
-from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, overlaps, stand_in, write
+from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, write
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import SCALAR, remembered
+from mortice.strides import overlaps
 from mortice.tensor import make
 
 __all__: list[str] = []

@@ -44,7 +44,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         return _wrap(input, k.full((minlength,), 0, dtype=int64, device=input._device), int64)
     low, high = k.index_range(input._data) if n else (-1, -1)
     if len(input.shape) != 1 or low < 0:
-        raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got shape {list(input.shape)}.")
+        got = low if len(input.shape) == 1 else f"shape {list(input.shape)}"
+        raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got {got}.")
     if weights is not None and weights.shape != input.shape:
         raise ShapeError(
             f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for "

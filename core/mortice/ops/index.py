@@ -11,7 +11,7 @@ from mortice.call import as_view
 from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, assign_number, check_apart, check_writable, layout, plain, view_scatter, write
+from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
 from mortice.node import named
 from mortice.notice import warn
 from mortice.ops.bounds import where as choose
@@ -29,6 +29,7 @@ from mortice.ops.index_advanced import (
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
 from mortice.ops.movement import cast, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
+from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
 # ---- x[key] and x[key] = value ----
@@ -399,7 +400,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         other = tensor(other, dtype=d, device=self._device)
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
-        src = expand(src, self.shape)
+        src = into("copy_", self, expand(src, broadcast("copy_", self.shape, src.shape)))
     recorded = modes.grad and (self._rg or src._rg)
     return assign(self, view_scatter(self, src, steps=()) if recorded else src, False)
 

@@ -30,6 +30,15 @@ def _key_strides(old: Any, strides: Any, key: Any, shape: Any) -> tuple[int, ...
     return (*out, *strides[i:])
 
 
+def _key_start(old: Any, strides: Any, key: Any, shape: Any) -> int:
+    dims, start = zip(old, strides), 0
+    for k in key:
+        if k is not None:
+            n, stride = next(dims)
+            start += stride * min(k % n if isinstance(k, int) else k.indices(n)[0], max(n - 1, 0))
+    return start
+
+
 def _name_by_key(node: Any) -> str:
     """Return what PyTorch does last for a key, which it takes part by part."""
     key = node.attrs["key"]
@@ -53,6 +62,7 @@ def _name_by_key(node: Any) -> str:
     grad_name_of=_name_by_key,
     scatter=lambda k, x, part, key, shape: k.setitem(k.copy(x), key, part),
     strides=_key_strides,
+    start=_key_start,
 )
 def _slice(k: Any, x: Any, /, *, key: Any, shape: Size) -> Any:
     """Read by ints, slices with any step, None and Ellipsis; a view."""

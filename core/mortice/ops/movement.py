@@ -14,7 +14,6 @@ from mortice.graph import Node, next_seq
 from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
 from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
-from mortice.mutation import OVERLAP, layout
 from mortice.node import TENSOR_KERNELS, named, record_one
 from mortice.op import op
 from mortice.rules import same
@@ -31,6 +30,7 @@ from mortice.shape import (
     remembered,
     view_strides,
 )
+from mortice.strides import OVERLAP, layout
 from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False

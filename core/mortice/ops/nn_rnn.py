@@ -156,7 +156,7 @@ def _layer(name: str, x: Any, state: Sequence[Any], params: Sequence[Any], sizes
         _expect(name, what, s, (sizes[0], width))
     for what, t in (("weights", w_hh), ("hidden state", state[0]), ("cell state", state[-1])):
         if t.dtype is not x.dtype:
-            raise DTypeError(f"{name}: expected {what} of the input's dtype {x.dtype}; got {t.dtype}. Use .to().")
+            raise DTypeError(f"{name}: expected {what} of the input's dtype {x.dtype}; got {t.dtype}. Use .to({x.dtype}).")
     attrs = {"batch_sizes": sizes, "reverse": reverse}
     if name == "gru":
         return _gru_layer(x, *state, w_ih, w_hh, b_ih, b_hh, **attrs)  # type: ignore[no-any-return]

@@ -6,11 +6,10 @@ from typing import Any
 
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType
-from mortice.mutation import layout
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.storage import TypedStorage, UntypedStorage
-from mortice.ops.strided import storage_offset
 from mortice.shape import prod
+from mortice.strides import layout, storage_offset
 from mortice.tensor import TensorBase
 
 

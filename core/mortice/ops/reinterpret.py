@@ -7,10 +7,10 @@ from typing import Any
 from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, bool_, uint8
 from mortice.errors import DTypeError
-from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.shape import Size
+from mortice.strides import layout
 from mortice.tensor import make
 
 

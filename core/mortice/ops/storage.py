@@ -12,16 +12,17 @@ from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import CLASS_NAMES, DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format
-from mortice.mutation import check_writable, layout
+from mortice.mutation import check_writable
 from mortice.notice import warn
 from mortice.ops.creation import empty, sized
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.joining import cat
 from mortice.ops.movement import clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
-from mortice.ops.strided import as_strided, storage_offset, whole
+from mortice.ops.strided import as_strided, whole
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.shared import Block
+from mortice.strides import layout, storage_offset
 from mortice.tensor import TensorBase
 
 __all__ = ["TypedStorage", "UntypedStorage", "from_file", "resize_as_"]

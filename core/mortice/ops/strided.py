@@ -9,15 +9,15 @@ from typing import Any
 from mortice.backends.kernels import FreeKernels
 from mortice.backends.movement import diagonal_place
 from mortice.errors import ShapeError
-from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.creation import empty
-from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _view, cast, is_row_major, permute, reshape
 from mortice.ops.reinterpret import view_dtype
 from mortice.rules import same
-from mortice.shape import Size, check_dim, contiguous_strides, prod
+from mortice.shape import Size, check_dim, prod
+from mortice.strides import layout
+from mortice.strides import storage_offset as offset_of
 from mortice.tensor import make
 
 TENSOR_KERNELS.replace("constant", lambda x: x.detach())
@@ -40,6 +40,10 @@ def _diagonal_strides(shape: Any, strides: Any, offset: int, axis1: int, axis2: 
     return (*rest, strides[axis1] + strides[axis2])
 
 
+def _diagonal_start(shape: Any, strides: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return strides[axis2] * offset if offset >= 0 else -offset * strides[axis1]
+
+
 def _write_diagonal(k: Any, x: Any, part: Any, offset: int, axis1: int, axis2: int) -> Any:
     return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
 
@@ -50,7 +54,7 @@ def _diagonal_back(k: Any, g: Any, x_shape: Any, offset: int, axis1: int, axis2:
 
 @op(
     shape=_diagonal_shape, kernel="diagonal", name="diagonal", view=True,
-    scatter=_write_diagonal, strides=_diagonal_strides,
+    scatter=_write_diagonal, strides=_diagonal_strides, start=_diagonal_start,
 )  # fmt: skip
 def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Show a diagonal over two dims; it comes last."""
@@ -189,7 +193,7 @@ def _write_strided(k: Any, x: Any, part: Any, shape: Any, steps: Any, offset: in
 
 @op(
     shape=_strided_shape, name="as_strided", view=True, scatter=_write_strided,
-    strides=lambda old, strides, shape, steps, offset: steps,
+    strides=lambda old, strides, shape, steps, offset: steps, start=lambda old, strides, shape, steps, offset: offset,
 )  # fmt: skip
 def _strided(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
     """Show a 1-D row-major tensor with any strides."""
@@ -206,44 +210,6 @@ def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) ->
 
 
 _strided_copy.vjp(x=_strided_back, jvp="linear")
-
-
-def storage_offset(self: Any) -> int:
-    """Return where the first element lies in the memory that the tensor shares, in elements."""
-    return _offset(self)
-
-
-def _offset(x: Any) -> int:
-    if x._storage is None or x._steps is None:
-        return 0
-    backend = x._device.backend
-    if not backend.rooted:
-        return backend.whole(x._data)[1]  # type: ignore[no-any-return]
-    shape: Any = Size(backend.shape_of(x._storage.root))
-    strides, offset = contiguous_strides(shape), 0
-    dtype = backend.dtype_of(x._storage.root)
-    for step, attrs in x.view_steps:
-        if step is _slice.op:
-            dims = iter(zip(shape, strides))
-            for k in attrs["key"]:
-                if k is None:
-                    continue
-                n, stride = next(dims)
-                start = k % n if isinstance(k, int) else k.indices(n)[0]
-                offset += stride * min(start, max(n - 1, 0))
-        elif step is _diagonal.op:
-            place = attrs["offset"]
-            offset += strides[attrs["axis2"]] * place if place >= 0 else -place * strides[attrs["axis1"]]
-        elif step is _strided.op:
-            offset += attrs["offset"]
-        shown = attrs.get("dtype") or step.rule(dtype)[1]
-        if shown is not dtype:  # complex numbers as two real ones, or other bytes: the offset counts elements
-            offset = offset * dtype.itemsize // shown.itemsize + (step.name == "imag")
-            dtype = shown
-        below = step.shape(step.name, shape, **attrs)
-        strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
-        shape = below
-    return offset
 
 
 def whole(x: Any) -> Any:
@@ -278,7 +244,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(n < 0 for n in size):
         raise RuntimeError(f"as_strided: sizes must not be negative; got {list(size)}.")
-    own = _offset(input)
+    own = offset_of(input)
     start = own if storage_offset is None else operator.index(storage_offset)
     if start < 0:
         raise RuntimeError(f"as_strided: the storage offset must not be negative; got {start}.")

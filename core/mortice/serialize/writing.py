@@ -13,13 +13,14 @@ from mortice.backends.host import HostBuffer
 from mortice.device import Device
 from mortice.dtype import DType, int64
 from mortice.lazy import behind
-from mortice.mutation import layout, replay
+from mortice.mutation import replay
 from mortice.ops.creation import arange
 from mortice.ops.movement import permute
 from mortice.ops.storage import TypedStorage, UntypedStorage
 from mortice.ops.strided import as_strided
 from mortice.serialize.reading import STORAGES
 from mortice.shape import Size, contiguous_strides, prod
+from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
 

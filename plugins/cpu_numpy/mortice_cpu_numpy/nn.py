@@ -22,7 +22,7 @@ _SINGLE = frozenset({np.dtype(np.float32), *WIDE})
 
 
 class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverrides, CTCOverrides, LossOverrides):
-    """What NumPy does faster than the default bodies of `NNKernels`; half precision is left to these where it rounds."""
+    """What NumPy does faster than the default bodies of the `nn_` families; half precision is left to these where it rounds."""
 
     # ---- activations ----
 

@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.settings import settings
 from mortice_cuda_cupy.cublas import Handle, function, handle
 from mortice_cuda_cupy.matmul import ONE, TYPES, ZERO, compute_type, lies

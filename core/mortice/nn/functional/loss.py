@@ -284,7 +284,7 @@ def binary_cross_entropy(
             "Please ensure they have the same size."
         )
     if target.dtype != input.dtype:
-        raise RuntimeError(f"binary_cross_entropy: expected target of {input.dtype}; got {target.dtype}. Use .to().")
+        raise RuntimeError(f"binary_cross_entropy: expected target of {input.dtype}; got {target.dtype}. Use .to({input.dtype}).")
     _check_reduction(reduction)
     if weight is None:
         return _nn.binary_cross_entropy(input, target, reduction)

@@ -16,7 +16,8 @@ def _more_than_one(size: Any, per_sample: bool) -> None:
         count *= n
     if count == 1:
         kind = "spatial element" if per_sample else "value per channel"
-        raise ValueError(f"Expected more than 1 {kind} when training, got input size {mortice.Size(size)}")
+        advice = "" if per_sample else ". Predict after .eval(); drop_last=True leaves out a last batch of 1."
+        raise ValueError(f"Expected more than 1 {kind} when training, got input size {mortice.Size(size)}{advice}")
 
 
 def batch_norm(

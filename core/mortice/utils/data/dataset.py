@@ -51,7 +51,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
     def __init__(self, *tensors: Any) -> None:
         if not all(tensors[0].shape[0] == t.shape[0] for t in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            raise AssertionError(f"Size mismatch between tensors; got {[t.shape[0] for t in tensors]}.")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> Any:
@@ -169,7 +169,9 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
                 warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
         lengths = sizes
     if sum(lengths) != len(dataset):
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+        raise ValueError(
+            f"Sum of input lengths does not equal the length of the input dataset! Got {list(lengths)} for {len(dataset)}."
+        )
     order = mortice.randperm(int(sum(lengths)), generator=generator).tolist()
     ends = itertools.accumulate(int(n) for n in lengths)
     return [Subset(dataset, order[end - int(n) : end]) for end, n in zip(ends, lengths)]

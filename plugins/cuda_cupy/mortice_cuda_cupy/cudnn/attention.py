@@ -20,7 +20,7 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends import cuda as ways
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.cudnn.library import Place, here
 from mortice_cuda_cupy.cudnn.plans import (
     ALIGNED,

@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.cudnn.library import Place, here
 from mortice_cuda_cupy.cudnn.plans import (
     ALIGNED,

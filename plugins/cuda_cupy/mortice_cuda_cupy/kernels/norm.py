@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, over_rows, prod
 

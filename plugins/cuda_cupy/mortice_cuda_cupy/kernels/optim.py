@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.optim import unless
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, dense, empty, float32, lie_alike
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.nn_common import pool_count
 from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, prod

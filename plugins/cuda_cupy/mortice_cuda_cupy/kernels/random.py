@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import DType, NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, prod
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.backends.nn_rnn import layer_steps, states_before
 from mortice_cuda_cupy.kernels.copying import contiguous

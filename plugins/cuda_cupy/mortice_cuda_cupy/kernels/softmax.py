@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.backends.kernels import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, empty, over_rows, prod
 
