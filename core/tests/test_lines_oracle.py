@@ -3,6 +3,7 @@
 What a fuzzer of random calls found, one line a cause.
 """
 
+import math
 import warnings
 
 import numpy as np
@@ -78,6 +79,14 @@ t.ones(2, 3).to(memory_format=t.channels_last); t.ones(2, 3).float(memory_format
 t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo()); t.autograd.forward_ad._current_level
 t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.requires_grad_(), check_backward_ad=False)
 t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)
+t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])); grad(t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])).sum(), nn)
+grad(t.segment_reduce(nn, "min", lengths=t.tensor([5])).sum(), nn)
+grad(t.scatter_reduce(d, 0, t.tensor([1, 1, 1, 2, 2]), nn, "amax").sum(), nn)
+[t.special.zeta(t.tensor(n), t.tensor([inf, -inf, 0.5, -0.5, 2.0])) for n in (inf, -inf, 2.0, 1.5, 1.0)]; t.polygamma(1, t.tensor(inf))
+t.vmap(lambda a: t.linspace(a, a + 1, 3))(d.float()).tolist(); t.vmap(lambda a: t.logspace(0, a, 3))(d.float()).tolist(); t.vmap(lambda a: t.histc(a, 4))(x.detach())
+t.vmap(lambda a: t.histc(a, 4, 0, 1))(x.detach()); t.vmap(t.vmap(lambda a: t.linspace(0, end=a, steps=2)))(x.detach()).tolist()
+t.vmap(t._standard_gamma, randomness="different")(x.detach().abs()); t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="same")(d)
+t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="different")(d); t.vmap(t._standard_gamma)(x.abs())
 """  # fmt: skip
 
 
@@ -104,6 +113,7 @@ def outcome(line, lib):
         "np": np, "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
         "x": lib.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], requires_grad=True),
         "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64), "FORMS": ["to", "float", "double", "clone", "contiguous", "cpu"],
+        "nn": lib.tensor([1.0, math.nan, 3.0, math.nan, math.nan], requires_grad=True), "inf": math.inf, "grad": lib.autograd.grad,
         "cl": lambda *s: lib.ones(s).to(memory_format=lib.channels_last),
     }  # fmt: skip
     try:

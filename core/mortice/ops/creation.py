@@ -26,6 +26,7 @@ from mortice.dtype import (
 )
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
+from mortice.levels import lane_by_lane
 from mortice.modes import special
 from mortice.notice import warn
 from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
@@ -406,6 +407,7 @@ def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
         ) from None
 
 
+@lane_by_lane
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
     out: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -447,6 +449,7 @@ def linspace(
     return given("linspace", made, out, requires_grad, pin_memory)
 
 
+@lane_by_lane
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
