@@ -465,7 +465,8 @@ def _shapes_agree(op: CustomOpDef, args: Any, kwargs: Any) -> None:
 def _gradient_runs(op: CustomOpDef, args: Any, kwargs: Any) -> None:
     made = [o for o in leaves(op(*args, **kwargs)) if isinstance(o, Tensor) and o.requires_grad]
     if made:
-        mortice.autograd.grad(made, [a for a in leaves((args, kwargs)) if isinstance(a, Tensor) and a.requires_grad], made, allow_unused=True)
+        sources = [a for a in leaves((args, kwargs)) if isinstance(a, Tensor) and a.requires_grad]
+        mortice.autograd.grad(made, sources, made, allow_unused=True)
 
 
 _CHECKS = {

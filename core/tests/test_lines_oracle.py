@@ -167,20 +167,37 @@ F.embedding_bag(t.ones(3, 2), t.tensor([[0, 1]])); t.nn.Linear(1, 1).to(t.comple
 t.nn.utils.clip_grad_norm([x], 1.0); t.utils.checkpoint.checkpoint(lambda y: y, x); t.amp.autocast("cpu", t.float32)
 t.cov(x[:, :1]); t.cross(t.ones(3), t.ones(3)); t.cpu.amp.GradScaler()
 t.set_default_tensor_type(t.FloatTensor); t.ones(2).random_(0, 2**25); t.normal(x, x.abs(), out=t.ones(1)); t.var(t.ones(1))
-t.meshgrid(t.ones(2), t.ones(2))
+t.meshgrid(t.ones(2), t.ones(2)); t.ones(()).T
 """
+TOLD_ONCE = """
+t.meshgrid(x, x); t.cross(x, x); t.frombuffer(b"abcd", dtype=t.uint8); t.set_default_tensor_type(t.FloatTensor); t.ones(()).T
+t.istft(t.ones(3, 5) + 0j, 4, length=99, window=t.ones(4)); t.ones(2, 3, 4).T; t.cholesky(t.eye(2)); t.ones(()).H; t.lu(t.eye(2))
+t.range(0, 3); t.qr(t.eye(2)); t.chain_matmul(t.eye(2), t.eye(2)); F.upsample(x[None, None], 6); F.mse_loss(x, x, reduce=True)
+"""
+
+
+@pytest.mark.parametrize("line", [line.strip() for row in TOLD_ONCE.strip().splitlines() for line in row.split(";")])
+def test_a_warning_is_repeated_where_pytorch_repeats_it(line):
+    many = []
+    for t in (torch, mortice):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                eval(line, {"t": t, "F": t.nn.functional, "x": t.ones(3)})
+        many.append(len(caught) > 1)
+    assert many[0] == many[1]
 
 
 @pytest.mark.parametrize("line", [line.strip() for row in WARNED.strip().splitlines() for line in row.split(";")])
 def test_warnings_begin_as_pytorchs_so_that_filters_match(line):
     texts = []
-    torch.set_warn_always(True)
     for t in (torch, mortice):
+        t.set_warn_always(True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             eval(line, {"t": t, "F": t.nn.functional, "x": t.ones(2, 3).requires_grad_("clip" in line)})
+        t.set_warn_always(False)
         texts.append([(w.category, str(w.message)) for w in caught])
-    torch.set_warn_always(False)
     (kind, text), (own_kind, own) = texts[0][0], texts[1][0]
     assert own_kind is kind and own[:24] == text[:24]
 
