@@ -84,6 +84,12 @@ grad(t.segment_reduce(nn, "min", lengths=t.tensor([5])).sum(), nn)
 grad(t.scatter_reduce(d, 0, t.tensor([1, 1, 1, 2, 2]), nn, "amax").sum(), nn)
 [t.special.zeta(t.tensor(n), t.tensor([inf, -inf, 0.5, -0.5, 2.0])) for n in (inf, -inf, 2.0, 1.5, 1.0)]; t.polygamma(1, t.tensor(inf))
 t.vmap(lambda a: t.linspace(a, a + 1, 3))(d.float()).tolist(); t.vmap(lambda a: t.logspace(0, a, 3))(d.float()).tolist()
+[t.linalg.inv(w), t.linalg.cholesky(w @ w.t()), t.linalg.solve(w, w), t.linalg.solve(w, w, left=False), t.linalg.qr(x.detach())]
+[t.linalg.solve_triangular(w.triu(), w, upper=True, left=f) for f in (True, False)]
+t.cholesky_solve(w, w.tril()); t.cholesky(w @ w.t(), upper=True)
+t.addmm(w.t(), w, w); t.addmm(t.ones(3), w.t(), w.t()); t.linalg.inv(w).flatten().mul_(2); t.linalg.inv_ex(w)[0]; w.inverse()
+grad(t.atan2(nn * 0, nn - 1).nansum(), nn); grad(t.atan2(nn - 1, nn - 1).nansum(), nn)
+again(F.elu, z0); again(F.selu, z0); again(F.celu, z0)
 t.vmap(lambda a: t.histc(a, 4))(x.detach()); t.arange(start=4); t.arange(4, start=2); t.arange(start=1, end=3); t.arange(end=3, step=2)
 [t.sparse.spdiags(x.detach(), t.tensor([0, -1]), s).to_dense() for s in ((3, 3), (2, 4))]
 [t.sparse.spdiags(d, t.tensor([1]), (3, 3), f).to_dense() for f in (t.sparse_csr, t.sparse_csc)]; t.sparse.spdiags(d, t.tensor(1.0), (3, 3))
@@ -123,6 +129,9 @@ def outcome(line, lib):
         "nn": lib.tensor([1.0, math.nan, 3.0, math.nan, math.nan], requires_grad=True), "inf": math.inf, "grad": lib.autograd.grad,
         "cl": lambda *s: lib.ones(s).to(memory_format=lib.channels_last),
     }  # fmt: skip
+    names["w"] = names["x"].detach()[[0, 1, 1]] + 2 * lib.eye(3)
+    names["z0"] = lib.tensor([-1.0, 0.0, -0.0, 1.0], requires_grad=True)
+    names["again"] = lambda f, x: lib.autograd.grad(lib.autograd.grad(f(x).sum(), x, create_graph=True)[0].square().sum(), x)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
