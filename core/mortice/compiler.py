@@ -1,8 +1,11 @@
-"""mortice.compile and mortice.compiler: accepted and without effect, since every function runs as it is written."""
+"""mortice.compile and mortice.compiler: accepted, and nothing is compiled, since every function runs as it is written."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -18,7 +21,7 @@ def compile(
     name: str | None = None, disable: bool = False, recompile_limit: int | None = None, isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the function or module itself, or a decorator that does.
+    """Return the function itself, or what calls the module, as its `_orig_mod`; or a decorator that does.
 
     Differs from torch: nothing is compiled; a custom `backend` is not called.
     """
@@ -30,14 +33,18 @@ def compile(
     if mode not in _MODES:
         raise RuntimeError(f"compile: unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
     if model is None:
-        return _checked
-    return _checked(model)
+        return functools.partial(_checked, disable)
+    return _checked(disable, model)
 
 
-def _checked(model: Any) -> Any:
+def _checked(disable: bool, model: Any) -> Any:
     if not callable(model):
         raise RuntimeError(f"compile: expected a function or a module; got {type(model).__name__}.")
-    return model
+    modules = sys.modules.get("mortice.nn.module")
+    if disable or modules is None or not isinstance(model, modules.Module):
+        return model
+    kind = import_module("mortice._dynamo.eval_frame").OptimizedModule
+    return model if isinstance(model, kind) else kind(model)
 
 
 def _assert(condition: Any, message: str) -> None:

@@ -18,8 +18,8 @@ from mortice.autograd.graph import increment_version
 from mortice.autograd.trees import leaves, rebuild
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "infer_schema", "register_autograd", "register_fake",
-    "register_kernel", "register_vmap",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "infer_schema", "opcheck", "register_autograd",
+    "register_fake", "register_kernel", "register_vmap",
 ]  # fmt: skip
 
 _defined: dict[str, CustomOpDef] = {}
@@ -436,3 +436,62 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
     """Give what vmap does with an operator."""
     return _op(op).register_vmap(func)
+
+
+class OpCheckError(Exception):
+    """What `opcheck` raises."""
+
+
+def _schema_kept(op: CustomOpDef, args: Any, kwargs: Any) -> None:
+    values = op._schema.signature.bind(*args, **kwargs)
+    before = [[a.clone() for a in leaves(v) if isinstance(a, Tensor)] for v in values.arguments.values()]
+    op(*args, **kwargs)
+    for (name, value), was in zip(values.arguments.items(), before):
+        now = [a for a in leaves(value) if isinstance(a, Tensor)]
+        if name not in op._schema.mutated and not all(mortice.allclose(a, b, 0, 0, True) for a, b in zip(now, was)):
+            raise RuntimeError(f"Argument {name} is not defined as mutable but was mutated")
+
+
+def _shapes_agree(op: CustomOpDef, args: Any, kwargs: Any) -> None:
+    if op._kernels.get("meta") is None and not op._composite:
+        raise RuntimeError(f"There was no fake impl registered for {op}. Give it one with register_fake.")
+    real, given = op(*args, **kwargs), (args, kwargs)
+    moved = rebuild(given, iter([a.detach().to("meta") if isinstance(a, Tensor) else a for a in leaves(given)]))
+    for a, b in zip(leaves(real), leaves(op(*moved[0], **moved[1]))):
+        if isinstance(a, Tensor) and (a.shape, a.dtype) != (b.shape, b.dtype):
+            raise RuntimeError(f"{op}: what register_fake got makes {b.dtype} of shape {b.shape}; got {a.dtype} of shape {a.shape}.")
+
+
+def _gradient_runs(op: CustomOpDef, args: Any, kwargs: Any) -> None:
+    made = [o for o in leaves(op(*args, **kwargs)) if isinstance(o, Tensor) and o.requires_grad]
+    if made:
+        sources = [a for a in leaves((args, kwargs)) if isinstance(a, Tensor) and a.requires_grad]
+        mortice.autograd.grad(made, sources, made, allow_unused=True)
+
+
+_CHECKS = {
+    "test_schema": _schema_kept, "test_autograd_registration": lambda op, args, kwargs: None, "test_faketensor": _shapes_agree,
+    "test_aot_dispatch_dynamic": _gradient_runs, "test_aot_dispatch_static": _gradient_runs,
+}  # fmt: skip
+
+
+def opcheck(
+    op: Any, args: Any, kwargs: Any = None, *, test_utils: Any = tuple(_CHECKS)[:4], raise_exception: bool = True, atol: Any = None,
+    rtol: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Check an operator on samples: that it writes what its schema says alone, its shapes on "meta", that its gradient runs.
+
+    Return "SUCCESS" or the error of each check; with `raise_exception` raise the first.
+    """
+    found: dict[str, Any] = {}
+    for name in (test_utils,) if isinstance(test_utils, str) else test_utils:
+        given = args, kwargs or {}
+        copies = [a.detach().clone().requires_grad_(a.requires_grad) if isinstance(a, Tensor) else a for a in leaves(given)]
+        try:
+            _CHECKS[name](_op(op), *rebuild(given, iter(copies)))
+            found[name] = "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error}") from error
+            found[name] = error
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -288,6 +290,28 @@ def test_random_states_can_be_kept_for_a_block() -> None:
 # ---- compile, jit, overrides, version, what is left out ----
 
 
+def test_a_compiled_module_calls_the_module_and_gives_it_its_attributes() -> None:
+    net = mt.nn.Sequential(mt.nn.Linear(2, 2), mt.nn.Dropout())
+    made, seen = mt.compile(net, backend="eager"), []
+    assert type(made).__name__ == "OptimizedModule" and made._orig_mod is net and mt.compile(made) is made
+    assert list(made.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"] == [name for name, _ in made.named_parameters()]
+    made.step, net.rate = 3, 2
+    assert net.step == 3 and made.rate == 2 and len(made) == 2 and "step" in dir(made) and made and not hasattr(made, "other")
+    del made.rate
+    made.head = mt.nn.Linear(1, 1)
+    assert not hasattr(net, "rate") and list(net._modules) == ["0", "1", "head"] and list(made._modules) == ["_orig_mod"]
+    del net.head
+    made.eval()
+    assert not net.training
+    net.train()
+    assert made.training and not made.eval()._orig_mod[1].training
+    made.register_forward_hook(lambda module, *rest: seen.append(module))
+    net.register_forward_hook(lambda module, *rest: seen.append(module))
+    assert made(mt.ones(1, 2)).tolist() == net(mt.ones(1, 2)).tolist() and seen == [net, made, net]
+    copied = pickle.loads(pickle.dumps(mt.compile(mt.nn.Linear(2, 1))))
+    assert copied.load_state_dict(copied.state_dict()) and copy.deepcopy(copied)._orig_mod is not copied._orig_mod
+
+
 def test_compiling_returns_the_function() -> None:
     @mt.compile
     def one(x: int) -> int:
@@ -298,7 +322,7 @@ def test_compiling_returns_the_function() -> None:
         return x + 2
 
     net = mt.nn.Linear(2, 2)
-    assert one(1) == 2 and two(1) == 3 and mt.compile(net, backend="eager") is net
+    assert one(1) == 2 and two(1) == 3 and mt.compile(net, disable=True) is net
     with pytest.raises(RuntimeError, match="unrecognized mode=fast"):
         mt.compile(net, mode="fast")
     with pytest.raises(RuntimeError, match="expected a function or a module"):

@@ -352,3 +352,43 @@ def test_causal_biases_say_when_queries_see_nothing():
         bias.causal_lower_right(5, 3)
     with pytest.raises(AssertionError, match="expected two sizes"):
         bias.causal_upper_left(3)
+
+
+def test_opcheck_finds_what_an_operator_does_beside_its_schema() -> None:
+    def made(fn: Any, fake: Any = torch_like) -> Any:
+        op = mt.library.custom_op(f"checked::{fn.__name__}", mutates_args=(), schema="(Tensor x) -> Tensor")(fn)
+        op.register_fake(fake)
+        return op
+
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def writing(x: Any) -> Any:
+        return x.mul_(2).clone()
+
+    def same(x: Any) -> Any:
+        return x
+
+    def longer(x: Any) -> Any:
+        return mt.cat([x, x])
+
+    x = mt.ones(2, requires_grad=True)
+    good = made(doubled)
+    assert set(mt.library.opcheck(good, (x.detach(),)).values()) == {"SUCCESS"}
+    assert list(mt.library.opcheck(good, (x,), test_utils="test_schema")) == ["test_schema"]
+    with pytest.raises(mt.library.OpCheckError, match="test_aot_dispatch_dynamic failed with .* no autograd formula"):
+        mt.library.opcheck(good, (x,))
+    good.register_autograd(lambda ctx, g: g * 2)
+    assert len(mt.library.opcheck(good, (x,))) == 4
+    with pytest.raises(mt.library.OpCheckError, match="test_schema failed with Argument x is not defined as mutable but was mutated"):
+        mt.library.opcheck(made(writing), (x.detach(),))
+    with pytest.raises(mt.library.OpCheckError, match="test_schema failed with .* must not also be an input"):
+        mt.library.opcheck(made(same), (x.detach(),))
+    found = mt.library.opcheck(made(longer), (x.detach(),), raise_exception=False)
+    assert found["test_schema"] == "SUCCESS" and "of shape" in str(found["test_faketensor"])
+    with pytest.raises(mt.library.OpCheckError, match="no fake impl registered"):
+        mt.library.opcheck(mt.library.custom_op("checked::bare", mutates_args=(), schema="(Tensor x) -> Tensor")(doubled), (x.detach(),))
+
+
+def torch_like(x: Any) -> Any:
+    return mt.empty_like(x)

@@ -3,6 +3,7 @@
 What a fuzzer of random calls found, one line a cause.
 """
 
+import math
 import warnings
 
 import numpy as np
@@ -78,6 +79,27 @@ t.ones(2, 3).to(memory_format=t.channels_last); t.ones(2, 3).float(memory_format
 t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo()); t.autograd.forward_ad._current_level
 t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.requires_grad_(), check_backward_ad=False)
 t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)
+t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])); grad(t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])).sum(), nn)
+grad(t.segment_reduce(nn, "min", lengths=t.tensor([5])).sum(), nn)
+grad(t.scatter_reduce(d, 0, t.tensor([1, 1, 1, 2, 2]), nn, "amax").sum(), nn)
+[t.special.zeta(t.tensor(n), t.tensor([inf, -inf, 0.5, -0.5, 2.0])) for n in (inf, -inf, 2.0, 1.5, 1.0)]; t.polygamma(1, t.tensor(inf))
+t.vmap(lambda a: t.linspace(a, a + 1, 3))(d.float()).tolist(); t.vmap(lambda a: t.logspace(0, a, 3))(d.float()).tolist()
+[t.linalg.inv(w), t.linalg.cholesky(w @ w.t()), t.linalg.solve(w, w), t.linalg.solve(w, w, left=False), t.linalg.qr(x.detach())]
+[t.linalg.solve_triangular(w.triu(), w, upper=True, left=f) for f in (True, False)]
+t.cholesky_solve(w, w.tril()); t.cholesky(w @ w.t(), upper=True)
+t.addmm(w.t(), w, w); t.addmm(t.ones(3), w.t(), w.t()); t.linalg.inv(w).flatten().mul_(2); t.linalg.inv_ex(w)[0]; w.inverse()
+grad(t.atan2(nn * 0, nn - 1).nansum(), nn); grad(t.atan2(nn - 1, nn - 1).nansum(), nn)
+again(F.elu, z0); again(F.selu, z0); again(F.celu, z0)
+t.vmap(lambda a: t.histc(a, 4))(x.detach()); t.arange(start=4); t.arange(4, start=2); t.arange(start=1, end=3); t.arange(end=3, step=2)
+[t.sparse.spdiags(x.detach(), t.tensor([0, -1]), s).to_dense() for s in ((3, 3), (2, 4))]
+[t.sparse.spdiags(d, t.tensor([1]), (3, 3), f).to_dense() for f in (t.sparse_csr, t.sparse_csc)]; t.sparse.spdiags(d, t.tensor(1.0), (3, 3))
+t.sparse.spdiags(x.detach(), t.tensor([0, 0]), (3, 3)); t.sparse.spdiags(x.detach(), t.tensor([0]), (3, 3))
+t.sparse.spdiags(d, t.tensor([[0]]), (3, 3)); t.sparse.spdiags(d, t.tensor([0]), (3,))
+t.sparse.spdiags(d, t.tensor([0]), (3, 3), t.sparse_bsr)
+t.range(3); t.range(end=3); t.range(start=3); t.arange(stop=3); t.arange(1, end=3); t.arange(start=1, step=2)
+t.vmap(lambda a: t.histc(a, 4, 0, 1))(x.detach()); t.vmap(t.vmap(lambda a: t.linspace(0, end=a, steps=2)))(x.detach()).tolist()
+t.vmap(t._standard_gamma, randomness="different")(x.detach().abs()); t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="same")(d)
+t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="different")(d); t.vmap(t._standard_gamma)(x.abs())
 """  # fmt: skip
 
 
@@ -104,8 +126,12 @@ def outcome(line, lib):
         "np": np, "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
         "x": lib.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], requires_grad=True),
         "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64), "FORMS": ["to", "float", "double", "clone", "contiguous", "cpu"],
+        "nn": lib.tensor([1.0, math.nan, 3.0, math.nan, math.nan], requires_grad=True), "inf": math.inf, "grad": lib.autograd.grad,
         "cl": lambda *s: lib.ones(s).to(memory_format=lib.channels_last),
     }  # fmt: skip
+    names["w"] = names["x"].detach()[[0, 1, 1]] + 2 * lib.eye(3)
+    names["z0"] = lib.tensor([-1.0, 0.0, -0.0, 1.0], requires_grad=True)
+    names["again"] = lambda f, x: lib.autograd.grad(lib.autograd.grad(f(x).sum(), x, create_graph=True)[0].square().sum(), x)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -150,20 +176,37 @@ F.embedding_bag(t.ones(3, 2), t.tensor([[0, 1]])); t.nn.Linear(1, 1).to(t.comple
 t.nn.utils.clip_grad_norm([x], 1.0); t.utils.checkpoint.checkpoint(lambda y: y, x); t.amp.autocast("cpu", t.float32)
 t.cov(x[:, :1]); t.cross(t.ones(3), t.ones(3)); t.cpu.amp.GradScaler()
 t.set_default_tensor_type(t.FloatTensor); t.ones(2).random_(0, 2**25); t.normal(x, x.abs(), out=t.ones(1)); t.var(t.ones(1))
-t.meshgrid(t.ones(2), t.ones(2))
+t.meshgrid(t.ones(2), t.ones(2)); t.ones(()).T
 """
+TOLD_ONCE = """
+t.meshgrid(x, x); t.cross(x, x); t.frombuffer(b"abcd", dtype=t.uint8); t.set_default_tensor_type(t.FloatTensor); t.ones(()).T
+t.istft(t.ones(3, 5) + 0j, 4, length=99, window=t.ones(4)); t.ones(2, 3, 4).T; t.cholesky(t.eye(2)); t.ones(()).H; t.lu(t.eye(2))
+t.range(0, 3); t.qr(t.eye(2)); t.chain_matmul(t.eye(2), t.eye(2)); F.upsample(x[None, None], 6); F.mse_loss(x, x, reduce=True)
+"""
+
+
+@pytest.mark.parametrize("line", [line.strip() for row in TOLD_ONCE.strip().splitlines() for line in row.split(";")])
+def test_a_warning_is_repeated_where_pytorch_repeats_it(line):
+    many = []
+    for t in (torch, mortice):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                eval(line, {"t": t, "F": t.nn.functional, "x": t.ones(3)})
+        many.append(len(caught) > 1)
+    assert many[0] == many[1]
 
 
 @pytest.mark.parametrize("line", [line.strip() for row in WARNED.strip().splitlines() for line in row.split(";")])
 def test_warnings_begin_as_pytorchs_so_that_filters_match(line):
     texts = []
-    torch.set_warn_always(True)
     for t in (torch, mortice):
+        t.set_warn_always(True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             eval(line, {"t": t, "F": t.nn.functional, "x": t.ones(2, 3).requires_grad_("clip" in line)})
+        t.set_warn_always(False)
         texts.append([(w.category, str(w.message)) for w in caught])
-    torch.set_warn_always(False)
     (kind, text), (own_kind, own) = texts[0][0], texts[1][0]
     assert own_kind is kind and own[:24] == text[:24]
 

@@ -119,6 +119,13 @@ def test_complex_numbers_are_multiplied_where_they_land():
     assert gradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 2, 0]), s, "prod"), (wide, parts))
 
 
+def test_two_zeros_at_one_place_have_second_gradients_where_pytorch_has_none():
+    x = mt.tensor([2.0, 3, 4], dtype=mt.float64, requires_grad=True)
+    zeros = mt.tensor([0.0, 0, 3], dtype=mt.float64, requires_grad=True)
+    assert gradgradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 0, 0]), s, "prod"), (x, zeros))
+    assert gradgradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([1, 0, 1]), s, "prod"), (x, zeros))
+
+
 def test_in_place_forms():
     x = mt.zeros(2, 2)
     x.index_add_(0, mt.tensor([1, 1]), mt.ones(2, 2), alpha=2)

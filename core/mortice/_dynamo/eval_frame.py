@@ -1,12 +1,53 @@
 """Where libraries take the types of a compiled module, and of tensors while one is recorded, from."""
 
+from typing import Any
+
 from mortice.nn import Module
 
 __all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_fake"]
 
 
 class OptimizedModule(Module):
-    """The type of a compiled module, for `isinstance`; there are none."""
+    """What `compile` makes of a module: that module as `_orig_mod`, to which attributes go, and its calls."""
+
+    def __init__(self, mod: Module, dynamo_ctx: Any = None) -> None:
+        super().__init__()
+        self.__dict__["_modules"]["_orig_mod"] = mod
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        return self._orig_mod(*args, **kwargs)
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        """Whether the module is in training mode."""
+        return self._orig_mod.training  # type: ignore[no-any-return]
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        if self.__dict__.get("_modules"):
+            self._orig_mod.training = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod" or "_modules" not in self.__dict__:
+            return super().__getattr__(name)
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = name in ("_orig_mod", "training", "forward") or name in self.__dict__ or not self.__dict__.get("_modules")
+        (super() if own else self._orig_mod).__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        (super() if name in self.__dict__ else self._orig_mod).__delattr__(name)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
 
 class FakeTensor:

@@ -39,8 +39,8 @@ def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
         total = k.add(total, k.multiply(term, c))
         for n in (2.0 * j + 1, 2.0 * j + 2):
             term = k.multiply(term, k.divide(k.add(x, n), w))
-    total = k.where(k.equal(x, math.inf), k.pow(q, minus), total)  # the first term is the whole
-    return k.where(k.equal(q, math.inf), 0.0, total)
+    first = k.where(k.greater(q, 1.0), math.nan, k.pow(q, minus))
+    return k.where(k.equal(x, math.inf), first, total)  # the first term is the whole, and as in PyTorch no 0
 
 
 class ExtraKernels:
@@ -58,7 +58,7 @@ class ExtraKernels:
             _zeta_above(k, x, k.where(below, part, 1.0)), _zeta_above(k, x, k.where(below, k.subtract(1.0, q), 1.0))
         )
         total = k.add(total, k.where(k.equal(k.remainder(x, 2.0), 1.0), k.negative(terms), terms))
-        pole = k.bitwise_and(k.equal(part, 0.0), k.less_equal(q, 0.0))
+        pole = k.bitwise_and(k.bitwise_or(k.equal(q, k.ceil(q)), k.equal(x, math.inf)), k.less_equal(q, 0.0))
         rough = k.bitwise_and(k.not_equal(x, k.floor(x)), below)
         total = k.where(pole, math.inf, k.where(rough, math.nan, total))
         return k.where(k.equal(x, 1.0), math.inf, k.where(k.less(x, 1.0), math.nan, total))
@@ -71,6 +71,7 @@ class ExtraKernels:
         y = k.where(negative, k.subtract(1.0, x), x)
         beyond = n > 170  # the last whose factorial is a float64
         positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * (math.inf if beyond else math.factorial(n)))
+        positive = k.where(k.equal(y, math.inf), 0.0, positive) if n == 1 else positive
         turn = k.subtract(x, k.round(x))
         # The cosine as a sine, which is exactly 0 halfway between the poles: the terms there cancel.
         cot = k.divide(k.sin(k.multiply(k.subtract(0.5, k.abs(turn)), math.pi)), k.sin(k.multiply(turn, math.pi)))

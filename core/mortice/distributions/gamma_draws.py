@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice.distributions.utils import inside_unit
+from mortice.distributions.utils import holds, inside_unit
+from mortice.levels import drawing, here, raise_to
 from mortice.utils._wide import wide
 
 # Chosen for a relative error below 1e-7, and 1e-6 for shapes of 1e-3.
@@ -28,13 +29,13 @@ def _standard_gamma(concentration: Any) -> Any:
 def _sample_dirichlet(concentration: Any) -> Any:
     """Draw from the Dirichlet distribution over the last dim, with gradients by the concentration."""
     a = concentration.to(wide(concentration.device))
-    return inside_unit(_Shares.apply(a, _draw(a.detach())).exp().to(concentration.dtype))
+    return inside_unit(_Shares.apply(a, _draw(here(a.detach()))).exp().to(concentration.dtype))
 
 
 def log_standard_gamma(concentration: Any) -> Any:
     """Draw the log of a gamma variable of rate 1, with gradients by the shape; in float64 where the device has it."""
     a = concentration.to(wide(concentration.device))
-    return _Draw.apply(a, _draw(a.detach()))
+    return _Draw.apply(a, _draw(here(a.detach())))
 
 
 class _Draw(mortice.autograd.Function):
@@ -154,7 +155,14 @@ def _gamma_slope(a: Any, log_z: Any) -> Any:
 
 def _draw(a: Any) -> Any:
     """Draw logs of gamma variables by Marsaglia and Tsang's method; shapes below 1 by a power of a uniform."""
-    engine = mortice.default_generator.engine_for(a.device) if a.device is a.device.base else None
+    level = a._device.level
+    if level is not None:
+        drawing(a._device, 0)  # refuses where random numbers are an error
+        if level.randomness == "different":
+            return level.enter(_draw(level.leave(a)))
+        if (below := level.lowered(a)) is not None:
+            return raise_to(_draw(below), a._device)
+    engine = mortice.default_generator.engine_for(a.device) if level is None else None
     if engine is not None:
         made = engine.log_gammas(a.device.backend, a.flatten().tolist())
         return mortice.tensor(made, dtype=a.dtype, device=a.device).reshape(a.shape)
@@ -164,7 +172,7 @@ def _draw(a: Any) -> Any:
     result = mortice.full_like(a, float("nan"))
     # A try succeeds with a probability above 0.95, whatever the shape. What is no shape never does, and stays nan.
     pending = (a >= 0) & a.isfinite()
-    while bool(pending.any()):
+    while not holds(~pending):
         x, u = mortice.randn_like(a), open_uniform(a)
         v = (1 + c * x) ** 3
         log_v = v.clamp(min=1e-300 if a.dtype == mortice.float64 else 1e-37).log()

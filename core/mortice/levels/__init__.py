@@ -7,6 +7,7 @@ thread, and how tensors cross from one level to another, with gradients both way
 
 from __future__ import annotations
 
+import functools
 import threading
 
 from mortice import call as _call
@@ -23,6 +24,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+
+class DataDependent(RuntimeError):
+    """Raised where a value of a whole batch would be needed as one number or one shape."""
 
 
 class _Stack(threading.local):
@@ -422,6 +427,28 @@ def drawing(device: Device, n: int) -> tuple[Device, int]:
     for level in chain(place):
         n *= level.size if level.randomness == "different" else 1
     return place, n
+
+
+def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function that reads values of tensors be called inside vmap: there it is called for each sample."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **attrs: Any) -> Any:
+        if not stack.levels or not any([isinstance(a, TensorBase) and a._device.level for a in (*args, *attrs.values())]):
+            return fn(*args, **attrs)
+        try:
+            return fn(*args, **attrs)
+        except DataDependent:
+            found = [a._device for a in (*args, *attrs.values()) if isinstance(a, TensorBase)]
+            level = next((level for level in chain(highest(found)) if hasattr(level, "leave")), None)
+            if level is None or attrs.get("out") is not None:
+                raise
+            left = [level.leave(a) if isinstance(a, TensorBase) else (a,) * level.size for a in (*args, *attrs.values())]
+            n = len(args)
+            made = [wrapper(*lane[:n], **dict(zip(attrs, lane[n:]))) for lane in zip(*left)]
+            return level.enter(TENSOR_KERNELS.stack(made, axis=0))
+
+    return wrapper
 
 
 _call.ACROSS_LEVELS, _mutation.INTO_LEVEL = across_levels, into_level

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from mortice.backends.kernels import FreeKernels
 from mortice.device import Device
+from mortice.levels import DataDependent
 from mortice.levels.backend import LevelBackend
 from mortice.shape import prod
 
@@ -33,10 +34,6 @@ DYNAMIC = (
     "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {}. What it finds "
     "may differ in number from one sample to the next: use where, or multiply by a mask."
 )
-
-class DataDependent(RuntimeError):
-    """Raised where a value of a whole batch would be needed as one number or one shape."""
-
 
 class MappedTable(dict[Any, Callable[..., Any]]):
     """The compiled ops of a mapped backend."""

@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mortice.levels.mapped import DYNAMIC, DataDependent, Mapped, MappedBackend
+from mortice.levels import DataDependent
+from mortice.levels.mapped import DYNAMIC, Mapped, MappedBackend
 from mortice.notice import warn
 from mortice.shape import broadcast
 

@@ -113,7 +113,8 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(f"set_default_tensor_type: only floating-point types are supported as the default type; got {t!r}.")
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
-        "torch.set_default_device() as alternatives."
+        "torch.set_default_device() as alternatives.",
+        once=True,
     )
     if "cuda" in (found.device_type, get_default_device().type):
         set_default_device(found.device_type)

@@ -421,7 +421,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing is None:
-        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", once=True)
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]

@@ -26,6 +26,7 @@ from mortice.dtype import (
 )
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
+from mortice.levels import lane_by_lane
 from mortice.modes import special
 from mortice.notice import warn
 from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
@@ -291,11 +292,15 @@ _LANES = {float64: 4, float32: 8, float16: 16, bfloat16: 16}
 
 
 def arange(
-    start: Any = None, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    first: Any = None, /, end: Any = None, step: Any = None, *, start: Any = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Count from start (0) to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
-    return _arange(start, end, step, dtype, device, requires_grad, out, pin_memory)
+    if start is not None or first is None:  # by name
+        if first is not None or (start is None and step is not None):
+            raise TypeError("arange() received an invalid combination of arguments: expected start once, and before step.")
+        first = start if end is not None else None
+    return _arange(first, end, 1 if step is None else step, dtype, device, requires_grad, out, pin_memory)
 
 
 def _arange(
@@ -361,7 +366,7 @@ def range_(start: Any = None, end: Any = None, step: Any = 1, **kwargs: Any) -> 
         "mortice.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end)."
     )
-    start, end = _ends("range", start, end)
+    start, end = (missing("range", name) if v is None else v for name, v in (("start", start), ("end", end)))
     out, dtype = kwargs.get("out"), kwargs.get("dtype")
     kwargs["dtype"] = dtype = as_dtype("range", dtype or (get_default_dtype() if out is None else out.dtype))
     if whole := dtype.kind in "iu":
@@ -406,6 +411,7 @@ def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
         ) from None
 
 
+@lane_by_lane
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
     out: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -447,6 +453,7 @@ def linspace(
     return given("linspace", made, out, requires_grad, pin_memory)
 
 
+@lane_by_lane
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,

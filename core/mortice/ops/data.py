@@ -531,6 +531,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
 
         warn(
             "The given buffer is not writable, and the tensor shares its memory where the backend can: writing to "
-            "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own."
+            "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own.",
+            once=True,
         )
     return finish(share(HostBuffer(part, (count,), dtype), where), requires_grad)

@@ -67,6 +67,11 @@ def results(*parts: Callable[[DType], DType]) -> Callable[[Op, DType], tuple[DTy
     return lambda op, d: (full_precision(op, d)[0], tuple([part(d) for part in parts]))
 
 
+def by_columns(k: Any, x: Any) -> Any:
+    """Return x with its matrices column by column in memory, where PyTorch has LAPACK's results."""
+    return k.matrix_transpose(k.contiguous(k.matrix_transpose(x)))
+
+
 _SAME, _REAL, _COMPLEX = (lambda d: d), DType.to_real, DType.to_complex
 _INT32, _INT64 = (lambda d: int32), (lambda d: int64)
 
@@ -80,12 +85,13 @@ def _matrix_and_info(name: str, shape: Size, **attrs: Any) -> tuple[Size, Size]:
 
 
 @op(
-    result=_with_info, shape=_matrix_and_info, kernel="cholesky_ex", dtypes="fc", outputs=("factor", "info"),
+    result=_with_info, shape=_matrix_and_info, dtypes="fc", outputs=("factor", "info"),
     differentiable=1, grad_name="LinalgCholeskyExBackward0",
 )  # fmt: skip
 def cholesky_ex(k: Any, x: Any, /, *, upper: bool) -> Any:
     """Factor Hermitian matrices into L and its adjoint."""
-    return k.cholesky_ex(x, upper=upper)
+    factor, info = k.cholesky_ex(k.matrix_transpose(x), upper=not upper)
+    return k.matrix_transpose(factor), info  # column by column
 
 
 def _cholesky_back(k: Any, g: Any, factor: Any, upper: bool) -> Any:
@@ -109,10 +115,10 @@ def _solved(name: str, a: Size, b: Size, **attrs: Any) -> Size:
     return Size((*broadcast(name, tuple(a)[:-2], tuple(b)[:-2]), *tuple(b)[-2:]))
 
 
-@op(result=full_precision, shape=_solved, kernel="solve_triangular", dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
+@op(result=full_precision, shape=_solved, dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
 def solve_triangular(k: Any, a: Any, b: Any, /, *, upper: bool, left: bool = True, unit_diagonal: bool = False) -> Any:
     """Solve with one triangle of a."""
-    return k.solve_triangular(a, b, upper=upper, left=left, unit_diagonal=unit_diagonal)
+    return by_columns(k, k.solve_triangular(a, b, upper=upper, left=left, unit_diagonal=unit_diagonal))
 
 
 def _triangular_b(k: Any, g: Any, a: Any, b_shape: Any, upper: bool, left: bool, unit_diagonal: bool) -> Any:
@@ -154,7 +160,7 @@ def _solved_from_factor(name: str, b: Size, factor: Size, *, upper: bool) -> Siz
 )  # fmt: skip
 def cholesky_solve(k: Any, b: Any, factor: Any, /, *, upper: bool) -> Any:
     """Solve A @ x = b given A's Cholesky factor. An op, since in its gradient the whole factor counts, as in PyTorch."""
-    return _from_factor(k, b, factor, upper)
+    return by_columns(k, _from_factor(k, b, factor, upper))
 
 
 def _cholesky_factor(k: Any, g: Any, factor: Any, out: Any, factor_shape: Any, upper: bool) -> Any:
@@ -179,12 +185,13 @@ def _solved_and_info(name: str, a: Size, b: Size) -> tuple[Size, Size]:
 
 
 @op(
-    result=_with_info, shape=_solved_and_info, kernel="solve_ex", dtypes="fc", outputs=("solution", "info"),
+    result=_with_info, shape=_solved_and_info, dtypes="fc", outputs=("solution", "info"),
     differentiable=1, grad_name="LinalgSolveExBackward0",
 )  # fmt: skip
 def solve_ex(k: Any, a: Any, b: Any, /) -> Any:
     """Solve a @ x = b."""
-    return k.solve_ex(a, b)
+    solution, info = k.solve_ex(a, b)
+    return by_columns(k, solution), info
 
 
 def _solve_a(k: Any, g: Any, a: Any, solution: Any, a_shape: Any) -> Any:
@@ -198,12 +205,13 @@ solve_ex.vjp(
 
 
 @op(
-    result=_with_info, shape=_matrix_and_info, kernel="inv_ex", dtypes="fc", outputs=("inverse", "info"),
+    result=_with_info, shape=_matrix_and_info, dtypes="fc", outputs=("inverse", "info"),
     differentiable=1, grad_name="LinalgInvExBackward0",
 )  # fmt: skip
 def inv_ex(k: Any, x: Any, /) -> Any:
     """Invert."""
-    return k.inv_ex(x)
+    inverse, info = k.inv_ex(k.matrix_transpose(x))
+    return k.matrix_transpose(inverse), info  # column by column
 
 
 def _inv_back(k: Any, g: Any, inverse: Any) -> Any:
@@ -335,12 +343,13 @@ def _qr_shapes(name: str, shape: Size, *, mode: str) -> tuple[Size, Size]:
 
 
 @op(
-    result=full_precision, shape=_qr_shapes, kernel="qr", dtypes="fc", outputs=("q", "r"),
+    result=full_precision, shape=_qr_shapes, dtypes="fc", outputs=("q", "r"),
     grad_name="LinalgQrBackward0",
 )  # fmt: skip
 def qr(k: Any, x: Any, /, *, mode: str) -> Any:
     """Factor into Q, orthonormal, and R, upper triangular."""
-    return k.qr(x, mode=mode)
+    q, r = k.qr(x, mode=mode)
+    return q, by_columns(k, r)
 
 
 def _qr_back(k: Any, g: Any, q: Any, r: Any, x_shape: Any, mode: str) -> Any:

@@ -75,13 +75,18 @@ def _scatter_back(k: Any, g: Any, indices: Any, axis: int) -> Any:
 _scatter.vjp(x=_scatter_back, values=lambda k, g, indices, axis: k.gather(g, indices, axis=axis), jvp="linear")
 
 
-@op(
-    shape=same, fixed=("indices",), kernel="scatter_combine", name="scatter_combine",
-    grad_name="ScatterReduceBackward0",
-)  # fmt: skip
+@op(shape=same, fixed=("indices",), name="scatter_combine", grad_name="ScatterReduceBackward0")
 def _combine(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int, how: str) -> Any:
-    """Multiply each element with the values that land on it, or take their largest or smallest."""
-    return k.scatter_combine(x, indices, values, axis=axis, how=how)
+    """Multiply each element with the values that land on it, or take their largest or smallest.
+
+    After "max nan" and "min nan" the gradient of a nan goes to the nans that landed, else it goes nowhere.
+    """
+    return k.scatter_combine(x, indices, values, axis=axis, how=how.removesuffix(" nan"))
+
+
+def _hit(k: Any, x: Any, out: Any, how: str) -> Any:
+    same = k.equal(x, out)
+    return k.logical_or(same, k.logical_and(k.isnan(x), k.isnan(out))) if how.endswith("nan") else same
 
 
 def _count(k: Any, x: Any, indices: Any, mask: Any, values: Any, axis: int) -> Any:
@@ -95,21 +100,26 @@ def _combine_x(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis
         # Without x itself, so that a zero in x does no harm.
         return k.multiply(g, k.scatter_combine(k.ones_like(x), indices, values, axis=axis, how=how))
     mine = k.where(k.equal(x, out), k.ones_like(x), 0)
-    hits = _count(k, mine, indices, k.equal(values, k.gather(out, indices, axis=axis)), values, axis)
+    hits = _count(k, mine, indices, _hit(k, values, k.gather(out, indices, axis=axis), how), values, axis)
     return k.divide(k.multiply(g, mine), k.maximum(hits, 1))
 
 
 def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
     if how == "prod":
         zero = k.equal(values, 0)
-        zeros = _count(k, k.zeros_like(x), indices, zero, values, axis)
-        single = k.logical_and(zero, k.equal(k.gather(zeros, indices, axis=axis), 1))
-        others = k.scatter_combine(x, indices, k.where(single, 1, values), axis=axis, how=how)
+        zeros = k.gather(_count(k, k.zeros_like(x), indices, zero, values, axis), indices, axis=axis)
+        twice = k is TENSOR_KERNELS  # of two zeros each is a factor of the other's gradient, which counts in the second
+        left_out = k.logical_and(zero, k.less(zeros, 3) if twice else k.equal(zeros, 1))
+        others = k.scatter_combine(x, indices, k.where(left_out, 1, values), axis=axis, how=how)
         at_zero = k.gather(k.multiply(g, others), indices, axis=axis)
+        if twice:
+            pairs = k.scatter_add(k.zeros_like(x), indices, k.where(zero, values, 0), axis=axis)
+            pair = k.subtract(k.gather(pairs, indices, axis=axis), values)
+            at_zero = k.where(k.equal(zeros, 2), k.multiply(at_zero, pair), at_zero)
         elsewhere = k.divide(k.gather(k.multiply(g, out), indices, axis=axis), k.where(zero, 1, values))
-        return k.where(single, at_zero, elsewhere)
+        return k.where(left_out, at_zero, elsewhere)
     mine = k.where(k.equal(x, out), k.ones_like(x), 0)
-    same = k.equal(values, k.gather(out, indices, axis=axis))
+    same = _hit(k, values, k.gather(out, indices, axis=axis), how)
     hits = k.maximum(_count(k, mine, indices, same, values, axis), 1)
     return k.where(same, k.gather(k.divide(g, hits), indices, axis=axis), 0)
 
@@ -249,7 +259,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
         return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
     if d.kind == "c" and how != "prod":
         raise DTypeError(f"scatter_reduce: {how} is not implemented for {d}.")
-    return _combine(base, index, src, axis=axis, how={"prod": "prod", "amax": "max", "amin": "min"}[how])
+    return _combine(base, index, src, axis=axis, how=how.removeprefix("a"))
 
 
 @numpy_names

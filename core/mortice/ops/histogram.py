@@ -10,6 +10,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import CLASS_NAMES, DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import lane_by_lane
 from mortice.ops.bounds import where
 from mortice.ops.creation import linspace
 from mortice.ops.index_advanced import _index_add
@@ -61,6 +62,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return _index_add(zero, cast(input, int64), values, axis=0)
 
 
+@lane_by_lane
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
     """Count elements in equal bins between min and max; where both are equal, between the extremes of the data."""
     if input.dtype.kind != "f":

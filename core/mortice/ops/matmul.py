@@ -17,7 +17,7 @@ from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.fill import zero
-from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
+from mortice.ops.movement import cast, expand, is_row_major, permute, reshape, unsqueeze
 from mortice.rules import number_of
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase
@@ -256,7 +256,10 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         # The gradient of `input` is then zero rather than none.
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
     else:
-        made = named(elementwise._add(_scaled(name, added, beta), product), f"{name.title()}Backward0")
+        both = _scaled(name, added, beta), product
+        # The result lies as the first operand does; as in PyTorch that is row by row.
+        both = both if added is not input or is_row_major(input) else both[::-1]
+        made = named(elementwise._add(*both), f"{name.title()}Backward0")
     return made if out is None else _call.WRITE_OUT(name, out, made)
 
 

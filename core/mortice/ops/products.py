@@ -213,7 +213,8 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply "
-            "use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release."
+            "use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release.",
+            once=True,
         )
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
         if dim is None:

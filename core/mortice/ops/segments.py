@@ -7,9 +7,10 @@ from typing import Any
 
 from mortice.call import check_device
 from mortice.errors import DTypeError, ShapeError
+from mortice.node import named
 from mortice.ops import elementwise
 from mortice.ops.bounds import where
-from mortice.ops.gather import scatter_reduce
+from mortice.ops.gather import _reduced
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.scan import cumsum
 from mortice.ops.sort import searchsorted
@@ -19,7 +20,7 @@ from mortice.tensor import TensorBase
 __all__ = ["segment_reduce"]
 
 _START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
-_HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+_HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "max nan", "min": "min nan"}
 
 
 def segment_reduce(
@@ -68,10 +69,10 @@ def segment_reduce(
     out = data.new_full((*data.shape[:axis], lengths.shape[-1] + 1, *data.shape[axis + 1 :]), _START[reduce] if apart else begun)
     # What no stretch has lands on one more, which is left out.
     index = expand(reshape(which, (*which.shape, *rest)), data.shape)
-    made = scatter_reduce(out, axis, index, data, _HOW[reduce]).narrow(axis, 0, lengths.shape[-1])
+    made = _reduced(out, axis, index, data, _HOW[reduce], True).narrow(axis, 0, lengths.shape[-1])
     if apart:
         made = where(made < begun if reduce == "max" else made > begun, begun, made)
-    if reduce != "mean":
-        return made
-    count = cast(reshape(lengths, (*lengths.shape, *rest)), data.dtype)
-    return made / (count if initial is None else count.clamp(min=1))
+    if reduce == "mean":
+        count = cast(reshape(lengths, (*lengths.shape, *rest)), data.dtype)
+        made = made / (count if initial is None else count.clamp(min=1))
+    return named(made, "SegmentReduceBackward0")

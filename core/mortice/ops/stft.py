@@ -229,6 +229,7 @@ def istft(
         return signal
     warn(
         "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
-        "Please check your center and hop_length settings."
+        "Please check your center and hop_length settings.",
+        once=True,
     )
     return pad(signal, (0, wanted - there))

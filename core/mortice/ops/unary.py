@@ -286,7 +286,8 @@ atan.vjp(x=lambda k, g, x: k.divide(g, k.add(k.multiply(x, x), 1.0)), jvp="eleme
 
 
 def _square_length(k: Any, x: Any, y: Any) -> Any:
-    return k.add(k.multiply(x, x), k.multiply(y, y))
+    square = k.add(k.multiply(x, x), k.multiply(y, y))
+    return k.where(k.equal(square, 0), 1, square)  # so that the gradient at the origin is 0
 
 
 @op(result=floating, shape=broadcast, kernel="atan2", dtypes="f")

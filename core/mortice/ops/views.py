@@ -158,7 +158,9 @@ def adjoint(input: Any) -> Any:
 
 def property_T(self: Any) -> Any:
     """Reverse the order of dims."""
-    if len(self.shape) != 2:
+    if not self.shape:
+        warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", once=True)
+    elif len(self.shape) != 2:
         warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
             "error in a future release. Consider `x.mT` to transpose batches of matrices or "

@@ -11,7 +11,7 @@ from mortice.call import no_tensor
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
-from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
+from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.notice import warn
@@ -43,7 +43,9 @@ from mortice.sparse.coo import (
 )
 from mortice.tensor import TensorBase, make
 
-__all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
+__all__ = [
+    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum",
+]  # fmt: skip
 
 
 def nothing(
@@ -155,6 +157,28 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
         mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
     return mortice.mm(mat1, mat2)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """Make a sparse matrix whose diagonals are the rows of `diagonals`, each shifted from the main one by its offset."""
+    rows, places = mortice.atleast_2d(diagonals), offsets.reshape(-1)
+    problem = (
+        f"Output shape must be 2d; got {list(shape)}" if len(shape) != 2
+        else f"Diagonals must be vector or matrix; got {diagonals.ndim} dims" if rows.ndim != 2
+        else f"Offsets must be scalar or vector; got {offsets.ndim} dims" if offsets.ndim > 1
+        else f"Number of diagonals ({len(rows)}) does not match the number of offsets ({len(places)})" if len(rows) != len(places)
+        else f"Offset Tensor must have dtype Long but got {offsets.dtype}" if offsets.dtype is not mortice.int64
+        else "Offset tensor contains duplicate values" if len(set(places.tolist())) < len(places)
+        else f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout}"
+        if layout not in (None, sparse_coo, sparse_csr, sparse_csc) else ""
+    )  # fmt: skip
+    if problem:
+        raise RuntimeError(f"spdiags: {problem}")
+    columns = mortice.arange(rows.shape[1], device=rows.device).expand(rows.shape)
+    lines = columns - places.unsqueeze(1)
+    kept = (lines >= 0) & (lines < shape[0]) & (columns < shape[1])
+    made = mortice.sparse_coo_tensor(mortice.stack([lines[kept], columns[kept]]), rows[kept], shape)
+    return made if layout in (None, sparse_coo) else made.to_sparse(layout=layout)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
