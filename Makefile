@@ -101,7 +101,7 @@ size: $(VENV)/.created
 cuda: export OMP_NUM_THREADS = 1
 cuda: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc nvidia-cudnn-frontend
-	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py cudnn_signatures.py presence.py kernels_compile.py) $(ARGS)
+	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py cudnn_signatures.py presence.py driver.py kernels_compile.py) $(ARGS)
 
 # The real cuDNN plans the plugin's graphs for GPUs that are only described. Not in CI: with cuBLAS, which it wants, it is
 # 1 GB to fetch and 2 to keep, for what changes with mortice_cuda_cupy/cudnn alone.

@@ -118,7 +118,7 @@ def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
             f"both inside the {inside} block (if you don't want the inplace to be tracked) or both outside (if you want "
             "the inplace to be tracked)."
         )
-    which = note.removeprefix(FROM_FUNCTION).partition("Backward")[0]
+    which = note.removeprefix(FROM_FUNCTION).rpartition("Backward")[0]
     if note.startswith(FROM_FUNCTION):
         return (
             f"Output {which} is a view and {how}. This view was created inside a custom "

@@ -626,7 +626,12 @@ def test_the_rows_of_what_must_not_be_written_must_not_either():
         def backward(ctx, g):
             return 10 * g.reshape(4)
 
+    class BackwardTenfold(Tenfold):
+        """Its name has the word that a node's name ends with."""
+
     x = mt.ones(4, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Output 0 of BackwardTenfold is a view"):
+        BackwardTenfold.apply(x * 1).mul_(2)
     for whole in (Tenfold.apply(x * 1), (x * 1).view(2, 1, 2).unbind(0)[0]):
         with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
             next(iter(whole)).mul_(2)

@@ -278,6 +278,7 @@ def test_windows_have_their_shapes():
     assert W.nuttall(5)[2].item() == pytest.approx(1)
     for window in (W.bartlett, W.blackman, W.cosine, W.exponential, W.gaussian, W.general_hamming, W.hamming, W.hann,
                    W.kaiser, W.nuttall):  # fmt: skip
+        assert window(mt.tensor(1.0)).tolist() == [1] and window(0.0).shape == (0,)
         whole = window(9, dtype=mt.float64)
         assert _close(whole, whole.flip(0)) and _close(whole[:-1], window(8, sym=False, dtype=mt.float64))
         assert window(0).tolist() == [] and window(1).tolist() == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -289,6 +290,27 @@ def test_custom_functions_push_by_their_jvp_or_by_backward() -> None:
     assert same(hessian(lambda x: Exp.apply(x).sum())(x), mt.diag(x.exp()))
     assert same(grad(lambda x: jvp(Exp.apply, (x,), (t,))[1].sum())(x), t * x.exp())
     assert mt.autograd.gradcheck(Exp.apply, (x.requires_grad_(),), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("second", [lambda x: x.clone(), lambda x: x.long(), lambda x: "text"])
+def test_a_jvp_gives_no_tangent_to_what_is_not_differentiable(second: Any) -> None:
+    class Two(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            out = second(x)
+            if isinstance(out, mt.Tensor):
+                ctx.mark_non_differentiable(out)
+            return x * 2, out
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            return t * 2, (t if wrong else None)
+
+    x, t = mt.tensor([1.0, 2.0]), mt.ones(2)
+    for wrong in (False, True):
+        with forward_ad.dual_level(), pytest.raises(RuntimeError, match="(?s)position 1.*return None") if wrong else nullcontext():
+            first, _ = Two.apply(forward_ad.make_dual(x, t))
+            assert forward_ad.unpack_dual(first).tangent.tolist() == [2.0, 2.0]
 
 
 # ---- writes of tangents into memory that was made without ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -107,3 +108,22 @@ def test_functional_takes_torch_arguments():
         assert [n for n in mine if n != "out"] == [n for n in want if n != "out"], name
         for key in want:
             assert mine[key].default == want[key].default, (name, key)
+
+
+def test_reductions_are_numbered_and_take_old_arguments():
+    from mortice.nn import _reduction as ours  # losses of others import it so
+
+    theirs = torch.nn._reduction
+    for reduction in ("none", "mean", "sum"):
+        assert ours.get_enum(reduction) == theirs.get_enum(reduction)
+    for size_average, reduce in itertools.product((None, True, False, 0, 1), repeat=2):
+        assert ours.legacy_get_string(size_average, reduce, emit_warning=False) == theirs.legacy_get_string(
+            size_average, reduce, emit_warning=False
+        )
+        with pytest.warns(UserWarning, match="size_average and reduce"):
+            number = ours.legacy_get_enum(size_average, reduce)
+        assert number == theirs.legacy_get_enum(size_average, reduce, emit_warning=False)
+    with pytest.warns(UserWarning, match="use reduction='mean'"):
+        assert nn.MSELoss(reduction="elementwise_mean")(mortice.ones(2), mortice.zeros(2)).item() == 1
+    with pytest.raises(ValueError, match="other is not a valid value for reduction"):
+        ours.get_enum("other")

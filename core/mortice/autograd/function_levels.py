@@ -176,6 +176,13 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
             raise RuntimeError(
                 f"{cls.__name__}.jvp: returned an incorrect number of tangents (expected {len(outs)}, got {len(pushed)})"
             )
+        for i, (o, t) in enumerate(zip(outs, pushed)):
+            moves = isinstance(o, TensorBase) and o.dtype.kind in "fc" and all([o is not fixed for fixed in ctx._non_differentiable])
+            if t is not None and not moves:
+                raise RuntimeError(
+                    f"{cls.__name__}.jvp: returned a tangent at position {i}, where forward's output is not differentiable. "
+                    "You should return None at that position instead."
+                )
     duals = [o if t is None else level.enter(o, t) for o, t in zip(outs, pushed)]
     duals = [assign(dirty[id(o)], d, False) if id(o) in dirty else d for o, d in zip(outs, duals)]
     return tuple(duals) if isinstance(out, tuple) else duals[0]

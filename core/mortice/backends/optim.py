@@ -308,11 +308,13 @@ class OptimKernels(KernelMixin):
         lr, left = lr / (1 - beta1**step), 1 - beta2**step
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2**step / left  # of the average that approximates the moving one
-        if length <= 5:
+        counted = isinstance(length, float)  # here; otherwise only the device knows
+        if counted and length <= 5:
             return k.downhill(p, m, lr), m, v
         rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
         direction = k.divide(m, k.add(k.sqrt(v), eps))
-        return k.downhill(p, direction, lr * (left * rectified) ** 0.5), m, v
+        made = k.downhill(p, direction, lr * (left * rectified) ** 0.5)
+        return made if counted else k.where(k.less(5, length), made, k.downhill(p, m, lr)), m, v
 
     @step
     def rmsprop_step(

@@ -155,6 +155,7 @@ def _signal_window(
         raise ValueError(f"signal.windows.{name} is implemented for strided tensors only, got: {layout}")
     if dtype is not float32 and dtype is not float64:
         raise ValueError(f"signal.windows.{name} expects float32 or float64 dtypes, got: {dtype}")
+    M = 0 if M == 0 else 1 if M == 1 else M  # these two may be floats, as in PyTorch
     return _window(f"signal.windows.{name}", M, formula, sym, dtype, device, requires_grad)
 
 

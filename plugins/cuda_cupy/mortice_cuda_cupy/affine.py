@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import cupy
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice.settings import settings
 from mortice_cuda_cupy.cublas import Handle, function, handle
+from mortice_cuda_cupy.kernels.launch import array_maker
 from mortice_cuda_cupy.matmul import ONE, TYPES, ZERO, compute_type, lies
 
 # By the numbers of NVIDIA's header, cublasLt.h.
@@ -25,6 +24,7 @@ _MOST_WORKSPACE, _ALIGNMENTS = 1, (5, 6, 7, 8)  # attributes of a preference
 _DTYPES = frozenset(["float16", "bfloat16", "float32"])
 _ALIGNED = 16
 _KEPT = 1024  # plans of a thread
+_empty = array_maker()
 
 
 class _Choice(ctypes.Structure):
@@ -67,34 +67,34 @@ class AffineMaps(KernelMixin):
     """linear."""
 
     def linear(self, x: Any, w: Any, b: Any = None) -> Any:
-        if b is not None and x.dtype.name in _DTYPES and x.dtype == w.dtype == b.dtype and x.size and w.size and b._c_contiguous:
-            rows = x if x.ndim == 2 else self.reshape(x, (x.size // x.shape[-1], x.shape[-1]))
-            out = _affine(rows, w.T, b)
+        if b is not None:
+            if x.ndim != 2 and not x._c_contiguous:
+                x = self.copy(x)
+            out = _affine(x, w, b)
             if out is not None:
-                return out if x.ndim == 2 else out.reshape(*x.shape[:-1], w.shape[0])
+                return out
         return NamespaceBackend.linear(self, x, w, b)
 
 
-def _affine(x: Any, y: Any, bias: Any) -> Any:
-    """Return the product of two matrices plus a row; None where cuBLASLt does not compute it."""
-    at = x.data.ptr, y.data.ptr, bias.data.ptr
+def _affine(x: Any, w: Any, bias: Any) -> Any:
+    """Return a linear map of the rows of x; None where cuBLASLt does not compute it."""
+    at = x.data.ptr, w.data.ptr, bias.data.ptr
     if (at[0] | at[1] | at[2]) % _ALIGNED:
         return None
     place = handle(x.data.device_id)
-    precision = settings.matmul_precision
-    known = (x.dtype, x.shape, x.strides, y.shape, y.strides, precision)
+    known = (x.dtype, x.shape, x.strides, w.dtype, w.shape, w.strides, bias.dtype, bias._c_contiguous, settings.matmul_precision)
     plan = place.plans.get(known)
     if plan is None:
         if len(place.plans) >= _KEPT:
             place.plans.clear()
         try:
-            plan = _Plan(place, x, y, bias)
+            plan = _Plan(place, x, w, bias)
         except (_Unserved, AttributeError):  # a library older than these functions
             plan = False
         place.plans[known] = plan
     if not plan:
         return None
-    out = cupy.empty((x.shape[0], y.shape[1]), x.dtype)
+    out = _empty(plan.shape, x.dtype)
     if plan.launch(place, *at, out.data.ptr):
         place.plans[known] = False
         return None
@@ -104,7 +104,11 @@ def _affine(x: Any, y: Any, bias: Any) -> Any:
 class _Plan:
     """What is asked of cuBLASLt for operands of these shapes and strides, and the algorithm that it has chosen."""
 
-    def __init__(self, place: Handle, x: Any, y: Any, bias: Any) -> None:
+    def __init__(self, place: Handle, x: Any, w: Any, bias: Any) -> None:
+        if x.dtype.name not in _DTYPES or not x.dtype == w.dtype == bias.dtype or not x.size or not w.size or not bias._c_contiguous:
+            raise _Unserved
+        self.shape = (*x.shape[:-1], w.shape[0])
+        x, y = x if x.ndim == 2 else x.reshape(-1, x.shape[-1]), w.T
         how = [lies(a, ()) for a in (x, y)]
         if None in how:
             raise _Unserved
@@ -117,14 +121,15 @@ class _Plan:
         self._how.set(_EPILOGUE, ctypes.c_int32(_WITH_BIAS))
         self._bias = ctypes.c_uint64(bias.data.ptr)
         self._how.set(_BIAS_POINTER, self._bias)
+        self._set_bias = function("cublasLtMatmulDescSetAttribute"), (self._how.at, _BIAS_POINTER, ctypes.byref(self._bias), 8)
         stored = lambda flip, rows, columns, lead: Description(
             "MatrixLayout", kind, *((columns, rows) if flip else (rows, columns)), lead
         )
         self._lays = stored(flip_y, n, k, lead_y), stored(flip_x, k, m, lead_x), stored(False, n, m, n)
         self._choice = _Choice()
         self._choose(place)
-        self._scalars = ONE["float32"], ZERO["float32"]
-        self._call = function("cublasLtMatmul")
+        self._call, (a, b, c) = function("cublasLtMatmul"), [lay.at for lay in self._lays]
+        self._known = (place.number, self._how.at, ONE["float32"]), a, (b, ZERO["float32"]), c, ctypes.byref(self._choice)
 
     def _choose(self, place: Handle) -> None:
         wanted, found = Description("MatmulPreference"), ctypes.c_int()
@@ -141,9 +146,9 @@ class _Plan:
         """Launch it; return cuBLAS's status."""
         if bias != self._bias.value:
             self._bias.value = bias
-            self._how.set(_BIAS_POINTER, self._bias)
-        (one, zero), (a, b, c) = self._scalars, self._lays
+            change, how = self._set_bias
+            change(*how)
+        before, a, between, c, choice = self._known
         return self._call(  # type: ignore[no-any-return]
-            place.number, self._how.at, one, y, a.at, x, b.at, zero, out, c.at, out, c.at, ctypes.byref(self._choice),
-            place.room, place.size, place.stream,
-        )  # fmt: skip
+            *before, y, a, x, *between, out, c, out, c, choice, place.room, place.size, place.stream
+        )

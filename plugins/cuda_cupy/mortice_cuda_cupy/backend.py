@@ -23,7 +23,7 @@ from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.kernels.copying import contiguous, joined
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
-from mortice_cuda_cupy.kernels.launch import Plans
+from mortice_cuda_cupy.kernels.launch import Plans, empty
 from mortice_cuda_cupy.kernels.optim import AT_ONCE
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
@@ -116,13 +116,13 @@ class CuPyBackend(
     def address(self, x: Any) -> int:
         return x.data.ptr  # type: ignore[no-any-return]
 
-    reshape_view = ndarray.reshape
+    reshape_view = staticmethod(ndarray.reshape)
 
     # ---- creation and conversion ----
 
     def full(self, shape: Any, value: Any, *, dtype: DType, device: Any) -> Any:
         native = self.native(dtype)
-        x = cupy.empty(shape, native)
+        x = empty(shape, native)
         # Zeros are a memset; every other number goes to a kernel as an argument, never through host memory.
         if value or not _negative_zero(x, value):
             x.fill(_number(value, native))

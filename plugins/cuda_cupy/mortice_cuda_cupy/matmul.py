@@ -13,8 +13,10 @@ import ml_dtypes
 import numpy as np
 
 from mortice.settings import settings
-from mortice_cuda_cupy.cublas import check, function, handle
+from mortice_cuda_cupy.cublas import check, function, handle, plain, quick
+from mortice_cuda_cupy.graphs import current_capture
 from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import array_maker
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # cudaDataType_t and cublasComputeType_t, by the numbers of NVIDIA's headers.
@@ -41,6 +43,7 @@ def compute_type(dtype: Any) -> int:
 
 
 _plans: dict[Any, Any] = {}
+_empty = array_maker()
 
 
 class Products:
@@ -73,7 +76,7 @@ def _new_plan(x: Any, y: Any) -> _Plan:
 class _Plan:
     """What is asked of cuBLAS for operands of these shapes and strides."""
 
-    __slots__ = ("after", "batch", "before", "compute", "copies", "dtype", "ends", "launch", "shape", "steps")
+    __slots__ = ("after", "batch", "before", "compute", "copied", "copies", "dtype", "ends", "launch", "quick", "shape", "steps")
 
     def __init__(self, x: Any, y: Any) -> None:
         a, b = _matrices(x, y)
@@ -88,6 +91,7 @@ class _Plan:
             a = a.reshape(-1, k)
             batch, m = (), a.shape[0]
         self.batch, self.copies = batch, (lies(a, batch) is None, lies(b, batch) is None)
+        self.copied = True in self.copies
         # As they will be: copies are in row-major order, and so are their shapes.
         (flip_a, lead_a, step_a), (flip_b, lead_b, step_b) = (
             lies(x, batch) or _packed(x, batch) for x in (a, b)
@@ -97,6 +101,7 @@ class _Plan:
         long = "_64" * (max(m, n, k, lead_a, lead_b, count) > _MOST)
         many = count > 1
         self.launch = function(f"cublasGemm{'StridedBatched' * many}Ex{long}")
+        self.quick = None if long else quick("gemmStridedBatchedEx" if many else "gemmEx")
         # cuBLAS counts columns first: it is asked for the transposed product of the transposed operands.
         self.before = (int(flip_b), int(flip_a), n, m, k, ONE[wide])
         step = lambda s: (s,) * many
@@ -113,19 +118,19 @@ class _Plan:
                 out.fill(0)
             return out
         if out is None:
-            out = cupy.empty(self.shape, self.dtype)
-        if True in self.copies:
+            out = _empty(self.shape, self.dtype)
+        if self.copied:
             a, b = _matrices(x, y)
             x = a if not self.copies[0] else _packing(a, self.batch)
             y = b if not self.copies[1] else _packing(b, self.batch)
         compute = _FAST[settings.matmul_precision] if self.compute is None else self.compute
         of_y, of_x = self.steps
-        status = self.launch(
-            handle(out.data.device_id).number, *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add],
-            out.data.ptr, *self.after, compute, -1,
-        )  # fmt: skip
-        if status:
-            check(status)
+        place = out.data
+        told = (*self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add], place.ptr, *self.after, compute, -1)
+        if self.quick is not None and current_capture() is None:
+            self.quick(plain(place.device_id), *told)
+        else:
+            check(self.launch(handle(place.device_id).number, *told))
         return out
 
 

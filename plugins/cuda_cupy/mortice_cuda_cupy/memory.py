@@ -9,12 +9,10 @@ import cupy
 from mortice.backends.services import OutOfMemoryError
 from mortice_cuda_cupy.graphs import POOLS
 
-_LEAST = 1 << 20  # bytes to be allocated before the peaks are looked at again
-
 
 def _pools() -> list[Any]:
     """Return CuPy's pool, then those of captured work."""
-    return [cupy.get_default_memory_pool(), *(pool.blocks for pool in POOLS)]
+    return [cupy.get_default_memory_pool(), *([pool.blocks for pool in POOLS] if POOLS else ())]
 
 
 class Memory:
@@ -24,9 +22,9 @@ class Memory:
         """Watch the pool: CuPy keeps no peaks."""
         count = len(self._by_number)  # type: ignore[attr-defined]
         self._peaks = [[0, 0] for _ in range(count)]
-        self._since, self._slack = [0] * count, [_LEAST] * count
+        self._known = [0] * count  # bytes in use of CuPy's pool up to which there is no new peak
         pool = cupy.get_default_memory_pool()
-        malloc, since, slack, look = pool.malloc, self._since, self._slack, self._look
+        malloc, used, known, look = pool.malloc, pool.used_bytes, self._known, self._look
         full = cupy.cuda.memory.OutOfMemoryError
 
         def allocate(size: int) -> Any:
@@ -36,10 +34,8 @@ class Memory:
                 # As the class that scripts catch; CuPy's own is a MemoryError.
                 free, total = cupy.cuda.Device().mem_info
                 raise OutOfMemoryError(f"CUDA {error} Of the device's {total:,} bytes {free:,} are free.") from error
-            device = memory.device_id
-            since[device] += size
-            if since[device] >= slack[device]:
-                look(device)
+            if used() > known[memory.device_id]:
+                look(memory.device_id)
             return memory
 
         # Only where the program has not set an allocator of its own: that one stays, and peaks are then what is in use.
@@ -47,15 +43,17 @@ class Memory:
             cupy.cuda.set_allocator(allocate)
 
     def _look(self, device: int) -> None:
-        """Bring the peaks up to date. Between two looks less is allocated than 1/512 of the peak, or a MiB."""
-        used, reserved = (sum([getattr(pool, what)() for pool in _pools()]) for what in ("used_bytes", "total_bytes"))
+        """Bring the peaks of the current device, of that index, up to date."""
+        pools = _pools()
+        first, *others = [int(pool.used_bytes()) for pool in pools]
         peak = self._peaks[device]
-        peak[0], peak[1] = max(peak[0], int(used)), max(peak[1], int(reserved))
-        self._since[device], self._slack[device] = 0, max(_LEAST, peak[0] >> 9)
+        peak[0], peak[1] = max(peak[0], first + sum(others)), max(peak[1], sum([int(pool.total_bytes()) for pool in pools]))
+        self._known[device] = peak[0] - sum(others)
 
     def empty_cache(self, device: Any) -> None:
         self.let_go()  # type: ignore[attr-defined]
         with cupy.cuda.Device(device.index):
+            self._look(device.index)
             cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 

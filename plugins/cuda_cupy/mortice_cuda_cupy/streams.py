@@ -106,7 +106,11 @@ class Streams:
         return cupy.cuda.using_allocator(pool.blocks.malloc)
 
     def end_capture(self, capture: Capture) -> Any:
-        return capture.end()
+        try:
+            return capture.end()
+        finally:
+            with cupy.cuda.Device(capture.queue.device.index):
+                self._look(capture.queue.device.index)  # type: ignore[attr-defined]
 
     def refuse_in_capture(self, why: str) -> None:
         """Raise while work is captured, before CUDA does: its error would end the capture."""

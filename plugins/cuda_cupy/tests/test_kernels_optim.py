@@ -104,3 +104,12 @@ def test_new_numbers_make_no_new_kernel() -> None:
     before = len(PROGRAMS)
     getattr(K, name)(*lists, **{**numbers, "lr": 0.5})
     assert len(PROGRAMS) == before
+
+
+def test_a_rule_that_asks_for_its_step_may_leave_the_answer_to_the_device() -> None:
+    _, kinds, numbers = next(step for step in STEPS if step[0] == "radam_step")
+    lists, counts = buffers(np.dtype(np.float32), kinds, seed=9), [3.0, 50.0, 4.0, 7.0, 200.0]
+    wanted = [LAW.radam_step(*[[copy.deepcopy(row[i])] for row in lists], **{**numbers, "step": n})[0][0] for i, n in enumerate(counts)]
+    found = K.radam_step(*lists, **{**numbers, "step": [np.array(n, np.float32) for n in counts]})[0]
+    for f, w in zip(found, wanted):
+        agree(f, w, np.dtype(np.float32), 4, floor=0.1)

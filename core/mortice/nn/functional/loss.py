@@ -9,6 +9,7 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
+from mortice.nn._reduction import get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
 
@@ -16,12 +17,10 @@ from mortice.notice import warn
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the reduction, also where it was said with PyTorch's old arguments."""
     if size_average is not None or reduce is not None:
-        mean = size_average is None or size_average
-        found = "none" if reduce is False else "mean" if mean else "sum"
-        warn(f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.")
-        return found
+        return legacy_get_string(size_average, reduce)
     if reduction not in ("none", "mean", "sum", "batchmean"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        get_enum(reduction)  # "elementwise_mean" alone has a number
+        return "mean"
     return reduction
 
 

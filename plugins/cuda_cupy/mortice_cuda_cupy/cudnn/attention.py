@@ -38,6 +38,7 @@ from mortice_cuda_cupy.cudnn.plans import (
 )
 from mortice_cuda_cupy.kernels import attention as products
 from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import array_maker
 
 # cuDNN compiles its attention anew for every pair of lengths, for most of a second. Decoding has a new length each step
 # and one query: there the default body is a handful of small launches.
@@ -100,7 +101,7 @@ def _forward(
         return None
     plan, lays, makers, shapes = ready
     laid = [lay(x) for x, lay in zip(operands, lays)]
-    out, lse = makers[0](), cupy.empty(shapes[1], FLOAT32)
+    out, lse = makers[0](), array_maker()(shapes[1], FLOAT32)
     extras, empty = _extras(k, mask, kept, query, key.shape[-2], (1 / (1 - p),) if kept is not None else ())
     if not launched(plan, place, "attention", known, *[x.data.ptr for x in (*laid, out, lse, *extras)]):
         return None
@@ -300,7 +301,7 @@ def _maker(shape: tuple[int, ...], like: Sequence[int], dtype: Any) -> tuple[Cal
 
     Where heads lie inside positions, as after a projection, what follows joins the heads again without a copy.
     """
-    empty = cupy.empty
+    empty = array_maker()
     batch, heads, length, size = shape
     if like[1] < like[2] and heads > 1 and length > 1:
         stored = (batch, length, heads, size)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import cupy
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.cudnn.library import Place, here
@@ -28,6 +26,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     setting,
 )
 from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.launch import array_maker
 
 _UNKNOWN = object()
 
@@ -212,7 +211,7 @@ def _make_last(x: Any) -> Any:
 
 def _maker(shape: tuple[int, ...], dtype: Any, last: bool) -> Callable[[], Any]:
     """Return what makes memory for a result."""
-    empty = cupy.empty
+    empty = array_maker()
     if not last:
         return lambda: empty(shape, dtype)
     stored, order = (shape[0], *shape[2:], shape[1]), _from_last(len(shape))

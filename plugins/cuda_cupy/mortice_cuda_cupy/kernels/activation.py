@@ -8,7 +8,7 @@ from typing import Any
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, empty, tiles
+from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, empty, ready, tiles
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
 _TWO = (
@@ -145,23 +145,29 @@ _ONES = {op: f"one<{{T}}, {op}>" for op in _ONE.split()}
 _TWOS = {op: f"two<{{T}}, {op}>" for op in _TWO.split()}
 
 
-def _one(k: Any, op: str, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
-    return _run(k, _ONES[op], (contiguous(x),), float(a), float(b), float(c))
+def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
+    return _run(k, _ONES[op], (contiguous(x),), *map(float, numbers), *_none()[len(numbers) :])
 
 
-def _two(k: Any, op: str, g: Any, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
-    return _run(k, _TWOS[op], (contiguous(g), contiguous(x)), float(a), float(b), float(c))
+def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
+    return _run(k, _TWOS[op], (contiguous(g), contiguous(x)), *map(float, numbers), *_none()[len(numbers) :])
+
+
+@functools.cache
+def _none() -> tuple[Any, ...]:
+    return ready(0.0, 0.0, 0.0)
 
 
 @functools.lru_cache(4096)  # shapes recur
-def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, Any, Any]:
-    return ACTIVATION.get(dtype, kernel), tiles(n, dtype.itemsize, 4 if kernel.startswith("one") else 2), (THREADS,)
+def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, ...]:
+    grid = tiles(n, dtype.itemsize, 4 if kernel.startswith("one") else 2)
+    return ACTIVATION.get(dtype, kernel), grid, (THREADS,), *ready(n)
 
 
-def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:
+def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: Any) -> Any:
     x = arrays[0]
     out, n = empty(x.shape, x.dtype), x.size
     if n:
-        launch, grid, block = _plan(kernel, k.dtype_of(x), n)
-        launch(grid, block, (*arrays, out, n, *numbers))
+        launch, grid, block, count = _plan(kernel, k.dtype_of(x), n)
+        launch(grid, block, (*arrays, out, count, *numbers))
     return out

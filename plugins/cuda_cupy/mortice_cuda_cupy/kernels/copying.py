@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, float32, in_order, prod
+from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, empty, float32, in_order, prod, ready
 
 WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64", 16: "Word16"}
 _COUNTS = ("unsigned", "i64")
@@ -29,7 +29,7 @@ def packed(x: Any) -> Any:
     plan = _plans[x.shape, x.strides, x.itemsize]
     if not plan:
         return cupy.ascontiguousarray(x)
-    out = cupy.empty(x.shape, x.dtype)
+    out = empty(x.shape, x.dtype)
     at = x.data.ptr
     for size, kernel, grid, block, sizes in plan:
         if at % size == 0:
@@ -66,7 +66,7 @@ def _transposed(merged: list[list[int]], itemsize: int) -> Any:
     if step != itemsize or lead <= 0 or batch < 0 or min(rows, columns) < 8:
         return None
     grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
-    sizes = (rows, columns, batches, batch // itemsize, lead // itemsize)
+    sizes = ready(rows, columns, batches, batch // itemsize, lead // itemsize)
     return [(itemsize, COPY.get(float32, f"transpose<{WORD[itemsize]}>"), grid, (32, 8), sizes)]
 
 
@@ -82,7 +82,7 @@ def _strided(merged: list[list[int]], itemsize: int, name: str = "strided") -> A
         rows = [*merged[:3], [merged[3][0] // words, size if words > 1 else merged[3][1]]]
         total = prod([n for n, _ in rows])
         kernel = COPY.get(float32, f"{name}<{WORD[size]}, {_COUNTS[total >= 1 << 31]}>")
-        sizes = (total, *[n for n, _ in rows[1:]], *[s // size for _, s in rows])
+        sizes = ready(total, *[n for n, _ in rows[1:]], *[s // size for _, s in rows])
         ways.append((size, kernel, (-(-total // (THREADS * _EACH)),), (THREADS,), sizes))
     return ways
 
@@ -111,14 +111,12 @@ def together(arrays: Sequence[Any]) -> list[Any]:
 
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:
-    import cupy
-
     first = arrays[0]
     plan = len(arrays) > 1 and _plans_alike[first.shape, first.strides, first.itemsize]
     if not plan:
         return [packed(x) for x in arrays]
     size, kernel, (blocks,), block, sizes = next(way for way in plan if not any([x.data.ptr % way[0] for x in arrays]))
-    out = cupy.empty((len(arrays), *first.shape), first.dtype)
+    out = empty((len(arrays), *first.shape), first.dtype)
     kernel((blocks, len(arrays)), block, (out, *sizes, *arrays, *[None] * (_TOGETHER - len(arrays))))
     return [out[i] for i in range(len(arrays))]
 
@@ -129,8 +127,6 @@ def joined(arrays: Sequence[Any], axis: int) -> Any:
     CuPy copies the addresses of more than eight arrays to the device, which cannot be captured, and takes a launch for each
     of fewer.
     """
-    import cupy
-
     first = arrays[0]
     axis, shape = axis % max(first.ndim, 1), list(first.shape)
     if not first.ndim or first.itemsize not in WORD or any([a.dtype != first.dtype for a in arrays]):
@@ -138,7 +134,7 @@ def joined(arrays: Sequence[Any], axis: int) -> Any:
     if any([a.ndim != len(shape) or a.shape[:axis] + a.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :] for a in arrays]):
         return None
     shape[axis] = sum([a.shape[axis] for a in arrays])
-    out, rows = cupy.empty(tuple(shape), first.dtype), prod(shape[:axis])
+    out, rows = empty(shape, first.dtype), prod(shape[:axis])
     arrays = [contiguous(a) for a in arrays if a.size]
     if not arrays:
         return out

@@ -22,11 +22,13 @@ from mortice_cuda_cupy.kernels.launch import (
     THREADS,
     Plans,
     Program,
+    array_maker,
     axes_of,
     bool_,
     float32,
     float64,
     prod,
+    ready,
     tiles,
 )
 
@@ -122,16 +124,14 @@ def direct(k: Any) -> dict[str, Kernel]:
 
 
 def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
-    import cupy
-
-    empty, boolean = cupy.empty, np.dtype(bool)
+    empty, boolean = array_maker(), np.dtype(bool)
 
     def make(dtype: Any, shape: Any) -> Any:
         source, n = program_of(name, k._names[dtype]), prod(shape)
         if source is None or not n:
             return None
         kernel = source.get(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
-        return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, n
+        return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, *ready(n)
 
     plans = Plans(make)
 
@@ -158,7 +158,7 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
 def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
     import cupy
 
-    ndarray, empty, boolean = cupy.ndarray, cupy.empty, np.dtype(bool)
+    ndarray, empty, boolean = cupy.ndarray, array_maker(), np.dtype(bool)
 
     def make(dtype: Any, left: Any, right: Any) -> Any:
         source = program_of(name, k._names[dtype])
@@ -171,9 +171,9 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         n = prod(shape)
         kernel = source.get(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         (kind_x, *rest_x), (kind_y, *rest_y) = lies  # type: ignore[misc]
-        sizes = (n, kind_x | kind_y << 2, *rest_x, *rest_y)
+        sizes = ready(n, kind_x | kind_y << 2, *rest_x, *rest_y)
         zero: Any = 0.0 if k._names[dtype] in FLOATS else 0
-        return kernel, tiles(n, dtype.itemsize, 2), shape, boolean if truth else dtype, sizes, zero
+        return kernel, tiles(n, dtype.itemsize, 2), shape, boolean if truth else dtype, sizes, zero, *ready(zero)
 
     plans = Plans(make)
 
@@ -208,11 +208,11 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
             left, right = x, None
         else:
             plan = x._c_contiguous and y._c_contiguous and plans[x.dtype, x.shape, y.shape]
-            number = plan[5] if plan else None
+            number = plan[6] if plan else None
             left, right = x, y
         if number is None:
             return rest(x, y)
-        kernel, grid, shape, dtype, sizes, _ = plan
+        kernel, grid, shape, dtype, sizes, *_ = plan
         out = empty(shape, dtype)
         kernel(grid, _BLOCK, (left, right, out, *sizes, number))
         return out
@@ -241,9 +241,7 @@ def _together(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | No
 
 
 def _astype(k: Any) -> Kernel:
-    import cupy
-
-    other, empty = k.astype, cupy.empty
+    other, empty = k.astype, array_maker()
 
     def make(native: Any, shape: Any, dtype: Any) -> Any:
         mine, n = k._names[native], prod(shape)
@@ -251,7 +249,7 @@ def _astype(k: Any) -> Kernel:
         if mine not in NAMES or dtype not in _CAST_TO or not n or (mine is float64 and dtype.itemsize == 2):
             return None
         wide = max(native.itemsize, dtype.itemsize)
-        return CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
+        return CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), *ready(n)
 
     plans = Plans(make)
 
@@ -297,7 +295,7 @@ def _ends(dtype: Any) -> tuple[int, int]:
 def _where(k: Any) -> Kernel:
     import cupy
 
-    other, ndarray, empty = k.where, cupy.ndarray, cupy.empty
+    other, ndarray, empty = k.where, cupy.ndarray, array_maker()
 
     def make(dtype: Any, *shapes: Any) -> Any:
         shape: Any = ()
@@ -312,7 +310,7 @@ def _where(k: Any) -> Kernel:
         kernel = WORDS.get(float32, f"choose<{_WORD[dtype.itemsize]}>")
         lanes = 16 // dtype.itemsize
         grid = (-(-n // (THREADS * min(lanes, 4))),)
-        return kernel, grid, shape, (n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
+        return kernel, grid, shape, ready(n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
 
     plans = Plans(make)
 
@@ -344,9 +342,7 @@ def _where(k: Any) -> Kernel:
 
 
 def _full(k: Any) -> Kernel:
-    import cupy
-
-    other, empty = k.full, cupy.empty
+    other, empty = k.full, array_maker()
 
     @functools.wraps(other)
     def full(shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
@@ -373,13 +369,11 @@ def _copy(k: Any) -> Kernel:
 
 
 def _clip(k: Any) -> Kernel:
-    import cupy
-
-    other, empty = k.clip, cupy.empty
+    other, empty = k.clip, array_maker()
 
     def make(dtype: Any, shape: Any) -> Any:
         source, n = program_of("clip", k._names[dtype]), prod(shape)
-        return source and n and (source.get(k._names[dtype], "clip<{T}>"), tiles(n, dtype.itemsize, 4), n)
+        return source and n and (source.get(k._names[dtype], "clip<{T}>"), tiles(n, dtype.itemsize, 4), *ready(n))
 
     plans = Plans(make)
 
@@ -399,11 +393,11 @@ def _clip(k: Any) -> Kernel:
 def _blended(k: Any, name: str, op: str) -> Kernel:
     import cupy
 
-    other, ndarray, empty = getattr(k, name), cupy.ndarray, cupy.empty
+    other, ndarray, empty = getattr(k, name), cupy.ndarray, array_maker()
 
     def make(dtype: Any, shape: Any) -> Any:
         mine, n = k._names[dtype], prod(shape)
-        return mine in FLOATS and n and (FLOATING.get(mine, f"blended<{{T}}, {op}>"), tiles(n, dtype.itemsize, 2), n)
+        return mine in FLOATS and n and (FLOATING.get(mine, f"blended<{{T}}, {op}>"), tiles(n, dtype.itemsize, 2), *ready(n))
 
     plans = Plans(make)
 

@@ -131,14 +131,46 @@ def lie_alike(arrays: Sequence[Any]) -> bool:
     return all(map(in_order, arrays)) or (dense(first) and all([x.strides == first.strides for x in arrays]))
 
 
-def empty(shape: Sequence[int], dtype: Any) -> Any:
-    """Return new memory for an array, of a native dtype."""
+@functools.cache
+def array_maker() -> Callable[[tuple[int, ...], Any], Any]:
+    """Return `cupy.empty` for shapes that are tuples and native dtypes, without the layers of Python that it goes through."""
     import cupy
 
-    return cupy.empty(shape if shape.__class__ is tuple else tuple(shape), dtype)
+    cls = getattr(cupy, "ndarray", None)
+    init = getattr(cls and cls.__mro__[1], "_init", None)
+    if init is None:  # another CuPy than is known, or a stand-in
+        return cupy.empty  # type: ignore[no-any-return]
+    new = cls.__mro__[1].__new__  # type: ignore[union-attr]
+
+    def make(shape: tuple[int, ...], dtype: Any) -> Any:
+        x = new(cls)
+        init(x, shape, dtype)
+        return x
+
+    return make
+
+
+def empty(shape: Sequence[int], dtype: Any) -> Any:
+    """Return new memory for an array, of a native dtype."""
+    return array_maker()(shape if shape.__class__ is tuple else tuple(shape), dtype)
+
+
+@functools.cache
+def _argument() -> Callable[[Any], Any]:
+    try:
+        from cupy._core._scalar import CScalar
+    except ImportError:  # another CuPy than is known, or a stand-in
+        return lambda number: number
+    return CScalar  # type: ignore[no-any-return]
+
+
+def ready(*numbers: Any) -> tuple[Any, ...]:
+    """Return numbers as arguments of launches that are made once: CuPy converts those that it is handed at every launch."""
+    return tuple(map(_argument(), numbers))
 
 
 __all__ = [
     "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "axes_of", "bfloat16", "bool_", "dense", "empty",
-    "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod", "tiles", "uint8",
+    "array_maker", "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod",
+    "ready", "tiles", "uint8",
 ]  # fmt: skip

@@ -239,15 +239,21 @@ class OptimKernels(KernelMixin):
         groups: dict[Any, list[int]] = {}
         held = {name: value for name, value in numbers.items() if type(value) is list}
         readable = all([x.dtype.name in _HELD for value in held.values() for x in value])
-        for i, p in enumerate(lists[0]):
-            arrays, shape, native, dtype = [buffers[i] for buffers in lists if buffers], p.shape, p.dtype, self.dtype_of(p)
+        for i, arrays in enumerate(zip(*[buffers for buffers in lists if buffers])):
+            p = arrays[0]
+            shape, native, dtype = p.shape, p.dtype, self.dtype_of(p)
             fits = elementwise and readable and dtype.to_real() in FLOATS
-            if not fits or not all([a.dtype == native and a.shape == shape for a in arrays]) or not lie_alike(arrays):
+            for a in arrays[1:]:
+                fits = fits and a.dtype == native and a.shape == shape
+            if not fits or not lie_alike(arrays):
                 own = {**numbers, **{name: value[i : i + 1] for name, value in held.items()}}
                 self._step_apart(rule, lists, own, elementwise, i)
             elif p.size:
                 groups.setdefault(dtype, []).append(i)
         for dtype, chosen in groups.items():
+            if len(chosen) == len(lists[0]):
+                _launch(self, dtype, rule, lists, numbers)
+                continue
             rows = [[buffers[i] for i in chosen] if buffers else [] for buffers in lists]
             own = {**numbers, **{name: [value[i] for i in chosen] for name, value in held.items()}}
             _launch(self, dtype, rule, rows, own)

@@ -17,10 +17,12 @@ from mortice_cuda_cupy.kernels.launch import (
     THREADS,
     Plans,
     Program,
+    array_maker,
     bfloat16,
     bool_,
     over_elements,
     prod,
+    ready,
     uint8,
 )
 
@@ -104,7 +106,7 @@ def _steps(
         writes = small if last else wide
         kernel = source.get(dtype, f"reduce_{way}<{reads}, {writes}, {ops(first, last)}>")
         divisor = float(count) if last and mean else 0.0
-        steps.append((kernel, *geometry, result, natives[writes], (*numbers, divisor)))
+        steps.append((kernel, *geometry, result, natives[writes], ready(*numbers, divisor)))
         reads = writes
     out = sizes if keepdims else [s for i, s in enumerate(shape) if not any([a <= i < b for a, b in found])]
     steps[-1] = (*steps[-1][:3], tuple(out), *steps[-1][4:])
@@ -120,9 +122,7 @@ def _done(empty: Any, steps: Any, x: Any) -> Any:
 
 
 def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
-    import cupy
-
-    empty, brief = cupy.empty, k.native(bfloat16)
+    empty, brief = array_maker(), k.native(bfloat16)
     truth = name in TRUTHS
 
     def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
@@ -162,9 +162,7 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
 
 
 def _norm(k: Any, other: Kernel) -> Kernel:
-    import cupy
-
-    empty = cupy.empty
+    empty = array_maker()
     ops = {(True, True): "Length", (True, False): "Squares", (False, False): "Sum", (False, True): "Root"}
 
     def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
@@ -184,9 +182,7 @@ def _norm(k: Any, other: Kernel) -> Kernel:
 
 
 def _variance(k: Any, other: Kernel) -> Kernel:
-    import cupy
-
-    empty = cupy.empty
+    empty = array_maker()
 
     def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
         dtype, found = k._names[native], runs(len(shape), axis)
@@ -314,9 +310,7 @@ def _share(n: int, parts: int, multiple: int) -> int:
 
 
 def _places(k: Any, op: str, other: Kernel) -> Kernel:
-    import cupy
-
-    empty, native = cupy.empty, np.dtype(np.int64)
+    empty, native = array_maker(), np.dtype(np.int64)
 
     def make(dtype: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
         mine = k._names[dtype]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from mortice_cuda_cupy.kernels.launch import (
     float32,
     float64,
     over_elements,
+    ready,
 )
 
 RNN = Program(
@@ -147,9 +149,9 @@ def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tup
     """Launch each step with its product; return the last state. Two take turns: all of one is read for each unit of the other."""
     h, w = contiguous(widen(k, h0)), contiguous(widen(k, w_hh))
     (all_rows, hidden), states = h.shape, [empty(h.shape, h.dtype) for _ in range(2)]
-    launch, geometry = RNN.get(k.dtype_of(h), kernel), _warps(all_rows, hidden)
+    launch, (grid, block), sizes = RNN.get(k.dtype_of(h), kernel), _warps(all_rows, hidden), ready(all_rows, hidden)
     for at, n in steps:
-        launch(*geometry, (w, *given, h, states[0], *made, at.start, n, all_rows, hidden))
+        launch(grid, block, (w, *given, h, states[0], *made, *_place(at.start, n), *sizes))
         h, states = states[0], [states[1], states[0]]
     return h if steps else k.copy(h)
 
@@ -157,12 +159,19 @@ def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tup
 def _whole_steps_grad(k: Any, kernel: str, steps: Any, w_hh: Any, g: Any, d_h: Any, *arrays: Any) -> None:
     """Launch each step behind the product of the one before; that of the last is left."""
     w, hidden, last, late = contiguous(k.matrix_transpose(w_hh)), d_h.shape[1], 0, 0
-    launch = RNN.get(k.dtype_of(d_h), kernel)
+    launch, sizes = RNN.get(k.dtype_of(d_h), kernel), ready(hidden)
     for at, n in steps:
-        launch(*_warps(max(n, late), hidden), (w, g, d_h, *arrays, at.start, n, last, late, hidden))
+        launch(*_warps(max(n, late), hidden), (w, g, d_h, *arrays, *_place(at.start, n), *_place(last, late), *sizes))
         last, late = at.start, n
 
 
+@functools.lru_cache(4096)
+def _place(begin: int, n: int) -> tuple[Any, ...]:
+    """Return the rows of a step as arguments; steps recur."""
+    return ready(begin, n)
+
+
+@functools.lru_cache(1024)
 def _warps(rows: int, hidden: int) -> tuple[tuple[int], tuple[int, int]]:
     """Return grid and block for a warp for each unit of four rows."""
     return (min(-(-(-(-rows // 4) * hidden) // 8), MAX_BLOCKS),), (32, 8)

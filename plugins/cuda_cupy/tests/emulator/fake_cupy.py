@@ -466,6 +466,20 @@ class Cublas:
 
         return call
 
+    def _cupys(self, method: Any, count: int) -> Any:
+        """Return a function as CuPy has it: on its current stream, which takes the handle's memory away, in no capture."""
+
+        def call(*args: Any) -> None:
+            if len(args) != count or not builtins.all(type(x) is int for x in args):
+                raise TypeError(f"this function takes {count} ints; got {args}")
+            if get_current_stream()._steps is not None:
+                raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+            self._setstream_v2(args[0], get_current_stream().ptr)
+            if method(*args):
+                raise RuntimeError("CUBLAS_STATUS_INVALID_VALUE")
+
+        return call
+
     def _create_v2(self, place: Any) -> None:
         number = place._obj.value = 0x77 + len(self._streams)
         self._streams[number], self._rooms[number], self._device[number] = 0, None, _local.device
@@ -578,11 +592,14 @@ def install(devices: int = 2) -> Any:
         "cupy_backends.cuda",
         "cupy_backends.cuda.libs",
         "cupy_backends.cuda.libs.nvrtc",
+        "cupy_backends.cuda.libs.cublas",
     ):
         sys.modules[name] = types.ModuleType(name)
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], last, sys.modules[name])
+    libs = sys.modules["cupy_backends.cuda.libs.cublas"]
+    libs.gemmEx, libs.gemmStridedBatchedEx = cublas._cupys(cublas._gemm, 19), cublas._cupys(cublas._many, 23)  # type: ignore[attr-defined]
     sys.modules["cupy.lib.stride_tricks"].as_strided = as_strided  # type: ignore[attr-defined]
     sys.modules["cupy_backends.cuda.libs.nvrtc"].getVersion = lambda: (13, 2)  # type: ignore[attr-defined]
     print("emulator: `cupy` is a stand-in over NumPy; no GPU takes part", file=sys.stderr)
