@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import cupy
-import cupyx
 import ml_dtypes
 import numpy as np
 
@@ -37,7 +36,7 @@ from mortice_cuda_cupy.streams import Streams
 ndarray = cupy.ndarray
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 WORDS = np.dtype(np.uint16)
-# cupyx.scatter_add takes these; they are what CUDA adds atomically.
+# cupy.add.at takes these; they are what CUDA adds atomically.
 _ATOMIC = {np.dtype(name) for name in "int32 int64 uint32 uint64 float16 float32 float64".split()}
 
 
@@ -319,12 +318,12 @@ class CuPyBackend(
             # CUDA adds no complex numbers atomically; their parts it does.
             for part, added in ((out.real, values.real), (out.imag, values.imag)):
                 sums = cupy.ascontiguousarray(part)
-                cupyx.scatter_add(sums, where, added)
+                cupy.add.at(sums, where, added)
                 part[...] = sums
             return out
         wide = x.dtype if x.dtype in _ATOMIC else np.dtype(np.float32 if x.dtype == BFLOAT16 else np.int32)
         out = x.astype(wide)
-        cupyx.scatter_add(out, where, values.astype(wide, copy=False))
+        cupy.add.at(out, where, values.astype(wide, copy=False))
         return out.astype(x.dtype, copy=False)
 
 
