@@ -91,8 +91,9 @@ class Run:
             # What is foreseen is one line; of anything else the way there is wanted too.
             reason = "\n".join(lines[-1 if done.returncode == 2 else -40 :]) or f"exit code {done.returncode}"
             raise SystemExit(
-                "benchmarks.gpu: no GPU that mortice can use, so nothing was measured or written; stages that are named by --stage "
-                f"run nevertheless.\n{reason}"
+                "benchmarks.gpu: no GPU that mortice can use, so nothing was measured or written"
+                + ("" if done.returncode == 2 else "; stages that --stage names are run nevertheless")
+                + f".\n{reason}"
             )
         return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 

@@ -6,7 +6,9 @@ kernel of `elementwise` or `reduce` where speed matters.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import cupy
@@ -22,7 +24,7 @@ from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.kernels.copying import contiguous, joined
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
-from mortice_cuda_cupy.kernels.launch import Plans, empty
+from mortice_cuda_cupy.kernels.launch import Plans, empty, in_order
 from mortice_cuda_cupy.kernels.optim import AT_ONCE
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
@@ -106,15 +108,10 @@ class CuPyBackend(
         }  # fmt: skip
 
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
-        size = x.itemsize
-        return tuple([s // size for s in x.strides])
+        return _in_elements(x.strides, x.itemsize)
 
-    def is_contiguous(self, x: Any) -> bool:
-        return x.flags.c_contiguous  # type: ignore[no-any-return]
-
-    def address(self, x: Any) -> int:
-        return x.data.ptr  # type: ignore[no-any-return]
-
+    is_contiguous = staticmethod(in_order)
+    address = staticmethod(operator.attrgetter("data.ptr"))
     reshape_view = staticmethod(ndarray.reshape)
 
     # ---- creation and conversion ----
@@ -351,6 +348,11 @@ def _reshape_copies(shape: Any, strides: Any, to: Any) -> bool:
 
 
 _copied = Plans(_reshape_copies)
+
+
+@functools.lru_cache(4096)  # strides recur
+def _in_elements(strides: tuple[int, ...], size: int) -> tuple[int, ...]:
+    return tuple([s // size for s in strides])
 
 
 def two(function: Any) -> Any:
