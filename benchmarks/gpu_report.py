@@ -50,10 +50,14 @@ def collected(records: list[dict[str, Any]]) -> dict[str, Any]:
         machine = record.get("machine", machine)
         if "begin" in record:
             stages[record["stage"]] = {"begun": record["begin"], "status": "unfinished", "rows": [], "notes": []}
+            stages[record["stage"]]["gpu"] = machine.get("gpu", "")
         elif (stage := stages.get(record.get("stage", ""))) is not None:
             stage["rows"] += [record["row"]] if "row" in record else []
             stage["notes"] += [record["note"]] if "note" in record else []
             stage |= record.get("end", {})
+    for stage in stages.values():  # part of a report may come from another machine
+        if (gpu := stage.pop("gpu")) != machine.get("gpu", ""):
+            stage["notes"].insert(0, f"**On {gpu or 'an unknown GPU'}.**")
     bars = [asdict(bar) for bar in judged(stages, bool(machine.get("emulated")))]
     return {"format": FORMAT, "machine": machine, "bars": bars, "stages": stages}
 

@@ -16,13 +16,14 @@ import platform
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import gpu_cases
 from benchmarks.gpu_cases import GpuCase, Setup
-from benchmarks.harness import Case, Library, Row, Timed, measure
+from benchmarks.harness import Case, Library, Row, Timed, fill, measure, wave
 
 ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = ROOT / "plugins/cuda_cupy/tests/emulator"
@@ -59,6 +60,7 @@ class Stage:
     def failed(self, name: str, error: Exception) -> None:
         """Note that a case failed; end the process where the device answers no more."""
         problem = f"{type(error).__name__}: {error}"
+        traceback.print_exception(error)
         self.emit(row={"name": name, "seconds": {}, "allocated": {}, "reserved": {}, "problems": [problem]})
         self.check(self.libraries())
 
@@ -98,6 +100,8 @@ def machine(stage: Stage) -> None:
     import mortice
 
     place = mortice.ones(1, device="cuda").device  # where there is none, the error says what is missing
+    if stage.only == "step":
+        _try_a_step(mortice)
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -111,6 +115,26 @@ def machine(stage: Stage) -> None:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "commit": _commit(),
         "torch sees it": len(stage.libraries()) > 1, "cudnn": mortice.backends.cudnn.version(),
     }))  # fmt: skip
+
+
+def _try_a_step(t: Any) -> None:
+    """End the process where a training step fails on the GPU or gives another loss than on the CPU: so would all else."""
+    try:
+        losses = []
+        for at in ("cpu", "cuda"):
+            model = fill(t, t.nn.Sequential(t.nn.Linear(8, 4), t.nn.ReLU(), t.nn.Linear(4, 2))).to(at)
+            optimiser, x, y = t.optim.SGD(model.parameters(), lr=0.1), wave(t, 3, 8).to(at), t.arange(3).to(at) % 2
+            for _ in range(2):
+                optimiser.zero_grad()
+                loss = t.nn.functional.cross_entropy(model(x), y)
+                loss.backward()
+                optimiser.step()
+            losses.append(loss.item())
+        if abs(losses[0] - losses[1]) > 1e-4:
+            raise ArithmeticError(f"the loss of a step is {losses[0]} on the CPU and {losses[1]} on the GPU")
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(1) from None
 
 
 def _version(name: str) -> str:
@@ -430,6 +454,7 @@ def memory(stage: Stage) -> None:
                     step()
                 t.cuda.synchronize()
             except Exception as error:  # the other steps still count
+                traceback.print_exc()
                 found["problems"].append(f"{library.name} failed: {type(error).__name__}: {error}")
                 continue
             found["allocated"][library.name] = t.cuda.max_memory_allocated() - before[0]

@@ -12,6 +12,7 @@ import itertools
 import math
 import statistics
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -110,6 +111,7 @@ def measure(
             function = setup(library.module)
             values[library.name] = _digest(function())
         except Exception as error:  # a missing name is a result too, and the other cases still count
+            traceback.print_exc()
             row.problems.append(f"{library.name} failed: {type(error).__name__}: {error}")
             continue
         timed[library.name] = function

@@ -126,7 +126,8 @@ class CUDAGraph:
 def _stay_where_they_are(device: Any) -> None:
     """Have writes to the tensors of today go to the memory that they have: a write otherwise may bring other memory along."""
     for found in gc.get_objects():
-        if isinstance(found, TensorBase) and getattr(found, "_device", None) is device:
+        # By its type: isinstance asks an object for its class too, at which other libraries' may warn or import much.
+        if issubclass(type(found), TensorBase) and getattr(found, "_device", None) is device:
             found.own_storage().pinned = True
 
 

@@ -6,11 +6,12 @@ kernel of `elementwise` or `reduce` where speed matters.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from typing import Any
 
 import cupy
-import cupyx
 import ml_dtypes
 import numpy as np
 
@@ -23,7 +24,7 @@ from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.kernels.copying import contiguous, joined
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
-from mortice_cuda_cupy.kernels.launch import Plans, empty
+from mortice_cuda_cupy.kernels.launch import Plans, empty, in_order
 from mortice_cuda_cupy.kernels.optim import AT_ONCE
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
@@ -37,7 +38,7 @@ from mortice_cuda_cupy.streams import Streams
 ndarray = cupy.ndarray
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 WORDS = np.dtype(np.uint16)
-# cupyx.scatter_add takes these; they are what CUDA adds atomically.
+# cupy.add.at takes these; they are what CUDA adds atomically.
 _ATOMIC = {np.dtype(name) for name in "int32 int64 uint32 uint64 float16 float32 float64".split()}
 
 
@@ -107,15 +108,10 @@ class CuPyBackend(
         }  # fmt: skip
 
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
-        size = x.itemsize
-        return tuple([s // size for s in x.strides])
+        return _in_elements(x.strides, x.itemsize)
 
-    def is_contiguous(self, x: Any) -> bool:
-        return x.flags.c_contiguous  # type: ignore[no-any-return]
-
-    def address(self, x: Any) -> int:
-        return x.data.ptr  # type: ignore[no-any-return]
-
+    is_contiguous = staticmethod(in_order)
+    address = staticmethod(operator.attrgetter("data.ptr"))
     reshape_view = staticmethod(ndarray.reshape)
 
     # ---- creation and conversion ----
@@ -319,12 +315,12 @@ class CuPyBackend(
             # CUDA adds no complex numbers atomically; their parts it does.
             for part, added in ((out.real, values.real), (out.imag, values.imag)):
                 sums = cupy.ascontiguousarray(part)
-                cupyx.scatter_add(sums, where, added)
+                cupy.add.at(sums, where, added)
                 part[...] = sums
             return out
         wide = x.dtype if x.dtype in _ATOMIC else np.dtype(np.float32 if x.dtype == BFLOAT16 else np.int32)
         out = x.astype(wide)
-        cupyx.scatter_add(out, where, values.astype(wide, copy=False))
+        cupy.add.at(out, where, values.astype(wide, copy=False))
         return out.astype(x.dtype, copy=False)
 
 
@@ -352,6 +348,11 @@ def _reshape_copies(shape: Any, strides: Any, to: Any) -> bool:
 
 
 _copied = Plans(_reshape_copies)
+
+
+@functools.lru_cache(4096)  # strides recur
+def _in_elements(strides: tuple[int, ...], size: int) -> tuple[int, ...]:
+    return tuple([s // size for s in strides])
 
 
 def two(function: Any) -> Any:

@@ -6,7 +6,6 @@ import weakref
 from typing import Any
 
 import cupy
-import cupyx
 import numpy as np
 from cupy.lib.stride_tricks import as_strided
 
@@ -93,7 +92,7 @@ class Movement:
         # CuPy writes in any order: for each position the last writer is found first, and all write what it has.
         order = cupy.arange(count)
         last = cupy.full((x.shape[axis],), -1, np.int64)
-        cupyx.scatter_max(last, (indices,), order)
+        cupy.maximum.at(last, (indices,), order)
         out[(*(slice(None),) * axis, indices)] = cupy.take(values, last[indices], axis=axis)
         return out
 

@@ -40,6 +40,11 @@ def require_gpu() -> None:
             f"CuPy finds no NVRTC, which compiles kernels for the GPU: {reason}. CuPy's own package brings none; with the "
             f"extras come NVIDIA's libraries for that version of CUDA: {INSTALL}."
         )
+    if without_headers(cupy.__version__):
+        raise NoGPU(
+            "CuPy finds no headers of CUDA, which its own kernels are compiled with. CuPy's own package brings none; they come "
+            f"with the extras, or lie where CUDA_PATH points: {INSTALL}."
+        )
 
 
 def without_compiler() -> str:
@@ -51,6 +56,17 @@ def without_compiler() -> str:
     except Exception as error:  # of the class of whatever looked for the library
         return _reason(error)
     return ""
+
+
+def without_headers(version: str) -> bool:
+    """Tell whether a CuPy of that version will find no headers: it asks NVIDIA's package `cuda.pathfinder`, since 14.1."""
+    if [int(part) for part in version.split(".")[:2]] < [14, 1]:
+        return False
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return False
+    return find_nvidia_header_directory("cudart") is None
 
 
 _HIDDEN = (

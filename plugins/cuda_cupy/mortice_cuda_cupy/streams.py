@@ -11,6 +11,16 @@ from mortice_cuda_cupy.graphs import Capture, Pool
 from mortice_cuda_cupy.guard import refuse_in_capture
 
 
+class _Lent:
+    """Somebody else's stream, as CuPy takes it."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
 class CuPyQueue(Queue):
     """A CUDA stream."""
 
@@ -83,7 +93,7 @@ class Streams:
     def queue(self, device: Any, *, priority: int = 0, handle: int | None = None) -> CuPyQueue:
         with cupy.cuda.Device(device.index):
             if handle is not None:
-                return CuPyQueue(device, cupy.cuda.ExternalStream(handle, device.index), priority)
+                return CuPyQueue(device, cupy.cuda.Stream.from_external(_Lent(handle)), priority)
             # As PyTorch's, it does not wait for the default stream unless told.
             return CuPyQueue(device, cupy.cuda.Stream(non_blocking=True, priority=priority), priority)
 

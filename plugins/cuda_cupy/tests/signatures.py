@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Takes(NamedTuple):
-    """The parameters of a function, but for self."""
+    """The parameters of a function, but for self and cls."""
 
     places: list[str]  # those that may be given without a name, in order
     needed: int  # how many of them must be given
@@ -45,7 +45,7 @@ def takes(function: Any) -> Takes | None:
 
 
 def _of(parameters: list[inspect.Parameter]) -> Takes:
-    own = [p for p in parameters if p.name != "self"]
+    own = [p for p in parameters if p.name not in ("self", "cls")]
     places = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return Takes(
         [p.name for p in places], sum(p.default is p.empty for p in places),

@@ -92,7 +92,7 @@ def _public(owner: Any) -> dict[str, Any]:
 CLASSES: dict[str, tuple[Any, Any]] = {
     "ndarray": (fake_array.ndarray, cupy.ndarray),
     **{name: (getattr(fake_runtime, name), getattr(cupy.cuda, name))
-       for name in ("Device", "Event", "Graph", "MemoryPointer", "MemoryPool", "Stream", "ExternalStream", "PinnedMemoryPool")},
+       for name in ("Device", "Event", "Graph", "MemoryPointer", "MemoryPool", "Stream", "PinnedMemoryPool")},
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(bool(stub.missing()), reason=stub.missing() or "
 
 
 def test_what_programs_do_is_taken_by_cupy(tmp_path: Path) -> None:
-    command = [sys.executable, str(HERE / "driver/uses.py"), str(tmp_path)]
+    command = [sys.executable, "-W", "error", str(HERE / "driver/uses.py"), str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert run.returncode == 0, run.stderr[-4000:]

@@ -252,3 +252,21 @@ def test_where_pip_cannot_install_the_checkout_is_copied(tmp_path: Path, monkeyp
     _serves(site, tmp_path)
     if shutil.which(os.environ.get("CC") or "cc"):
         assert list((site / "mortice").glob("_engine*.so")) and said[-1].startswith(f"mortice from {ROOT}"), said
+
+
+def test_what_another_machine_gave_is_marked() -> None:
+    one, two = ({"machine": {"gpu": name}} for name in ("One", "Two"))
+    stages = gpu_report.collected([one, {"stage": "matmul", "begin": "x"}, two, {"stage": "steps", "begin": "y"}])["stages"]
+    assert stages["matmul"]["notes"] == ["**On One.**"] and not stages["steps"]["notes"] and "gpu" not in stages["steps"]
+
+
+def test_a_step_that_fails_ends_everything_with_the_way_there(capsys: pytest.CaptureFixture[str]) -> None:
+    import mortice
+    from benchmarks import gpu_stages
+
+    if mortice.cuda.is_available():
+        pytest.skip("a GPU is here")
+    with pytest.raises(SystemExit):
+        gpu_stages._try_a_step(mortice)
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback") and "in _try_a_step" in said and "cuda" in said.splitlines()[-1]

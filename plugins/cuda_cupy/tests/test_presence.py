@@ -107,6 +107,22 @@ cuda = SimpleNamespace(runtime=runtime)
         assert text in listing and text in refused
 
 
+def test_a_machine_without_headers_of_cuda(tmp_path: Path) -> None:
+    module = """
+from types import SimpleNamespace
+__version__ = "14.2.0"
+cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: 1))
+"""
+    for package, text in (
+        ("cupy_backends/cuda/libs", ""), ("cupy_backends/cuda/libs/nvrtc", "def getVersion(): return 13, 0"),
+        ("cuda/pathfinder", "def find_nvidia_header_directory(name): return None"),
+    ):  # fmt: skip
+        (tmp_path / package).mkdir(parents=True)
+        (tmp_path / package / "__init__.py").write_text(text)
+    for said in _ask(_cupy(tmp_path, module)):
+        assert "CuPy finds no headers of CUDA" in said and "mortice-cuda-cupy[cuda13]" in said
+
+
 # ---- CuPy itself, where it is installed and there is no driver: a driver of three functions takes its place ----
 
 CUPY = pytest.mark.skipif(PathFinder.find_spec("cupy") is None, reason="CuPy is not installed; `make cuda` brings it")

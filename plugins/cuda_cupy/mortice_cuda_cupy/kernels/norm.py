@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, over_rows, prod
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, over_rows, prod, ready
 
 _ROWS = [
     f"norm_{part}rows<{{T}}, {weight}, {kind}>"
@@ -115,19 +116,17 @@ class NormKernels(KernelMixin):
             return _Core.batch_norm(self, x, weight, bias, eps=eps)  # type: ignore[no-any-return]
         x = contiguous(x)
         dtype, wide = self.dtype_of(x), _wide(self, x)
-        samples, channels, inner = _sizes(x)
-        count = _parts(channels, samples * inner)
+        channels, count, together, sizes = _by_channels(x.shape, x.itemsize)
         parts, mean, var = empty((count, 2, channels), wide), empty((channels,), wide), empty((channels,), wide)
-        sizes = _ints(samples, channels, inner)
         NORM.get(dtype, "channel_moments<{T}>")((channels, count), (256,), (x, parts, *sizes))
-        if _side_by_side(x):
+        if together:
             out, weight, bias = empty(x.shape, x.dtype), _as_wide(self, weight, x), _as_wide(self, bias, x)
             NORM.get(dtype, "joined_apply<{T}>")(
                 (channels, count), (256,), (x, parts, mean, var, weight, bias, out, *sizes, float(eps))
             )
             return out, mean, var
         NORM.get(dtype, "merge_moments<{T}>")(
-            *_warps(channels), (parts, mean, var, *_ints(count, samples * inner, channels, inner))
+            *_warps(channels), (parts, mean, var, *_ints(count, x.size // channels, channels, prod(x.shape[2:])))
         )
         return _apply(self, x, mean, var, weight, bias, eps), mean, var
 
@@ -137,7 +136,7 @@ class NormKernels(KernelMixin):
         if mean is None or var is None or not _fits(self, x, g):
             return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
         g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
-        if needs[0] and _side_by_side(x):
+        if needs[0] and _by_channels(x.shape, x.itemsize)[2]:
             parts, sizes, geometry = _channel_parts(self, g, x, mean, var, 0, float(eps))
             of_x = empty(x.shape, x.dtype)
             of_weight, of_bias = (empty(mean.shape, x.dtype) if need else None for need in needs[1:])
@@ -227,10 +226,8 @@ def _forward(
     out, wide = empty(x.shape, x.dtype), _wide(k, x)
     mean, rstd = None if kind == _RMS else empty(stats, wide), empty(stats, wide)
     name, weight, bias = _weights(k, x, weight, bias)
-    rows, inner = x.size // n, prod(x.shape[2:])
-    NORM.get(k.dtype_of(x), f"norm_rows<{{T}}, {name}, {kind}>")(
-        *over_rows(rows, n), (x, weight, bias, out, mean, rstd, *_ints(rows, n, groups, inner), float(eps))
-    )
+    launch, grid, block, sizes = _by_rows(k.dtype_of(x), f"norm_rows<{{T}}, {name}, {kind}>", x.shape, n, groups)
+    launch(grid, block, (x, weight, bias, out, mean, rstd, *sizes, float(eps)))
     return out, mean, rstd
 
 
@@ -238,12 +235,24 @@ def _backward(k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: A
     g, x = contiguous(g), contiguous(x)
     out = empty(x.shape, x.dtype)
     name, weight, _ = _weights(k, x, weight, None)
-    rows, inner = x.size // n, prod(x.shape[2:])
-    NORM.get(k.dtype_of(x), f"norm_grad_rows<{{T}}, {name}, {kind}>")(
-        *over_rows(rows, n),
-        (g, x, weight, contiguous(mean), contiguous(rstd), out, *_ints(rows, n, groups, inner)),
-    )
+    launch, grid, block, sizes = _by_rows(k.dtype_of(x), f"norm_grad_rows<{{T}}, {name}, {kind}>", x.shape, n, groups)
+    launch(grid, block, (g, x, weight, contiguous(mean), contiguous(rstd), out, *sizes))
     return out
+
+
+@functools.lru_cache(4096)  # shapes recur
+def _by_rows(dtype: Any, kernel: str, shape: tuple[int, ...], n: int, groups: int) -> tuple[Any, ...]:
+    """Return a kernel of rows of n elements, its geometry and its sizes."""
+    rows = prod(shape) // n
+    return NORM.get(dtype, kernel), *over_rows(rows, n), ready(rows, n, groups, prod(shape[2:]))
+
+
+@functools.lru_cache(4096)
+def _by_channels(shape: tuple[int, ...], itemsize: int) -> tuple[int, int, bool, tuple[Any, ...]]:
+    """Return how many channels there are, and blocks that share one; whether its elements lie side by side; the sizes."""
+    samples, channels, inner = shape[0], shape[1], prod(shape[2:])
+    # As blocks of a channel each, where enough elements do.
+    return channels, _parts(channels, samples * inner), inner * itemsize >= 64, ready(samples, channels, inner)
 
 
 def _column_sums(
@@ -280,8 +289,7 @@ def _channel_sums(
 def _channel_parts(k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
     """Return these sums in parts (count, 2, C), and the sizes and the geometry of the launch, a block for each part."""
     g, x = contiguous(g), contiguous(x)
-    sizes = samples, channels, inner = _sizes(x)
-    count = _parts(channels, samples * inner)
+    channels, count, _, sizes = _by_channels(x.shape, x.itemsize)
     parts, geometry = empty((count, 2, channels), _wide(k, x)), ((channels, count), (256,))
     NORM.get(k.dtype_of(x), "channel_sums<{T}>")(
         *geometry, (g, x, contiguous(mean), contiguous(var), parts, *sizes, groups, eps)
@@ -315,11 +323,6 @@ def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: flo
 
 def _sizes(x: Any) -> tuple[int, int, int]:
     return x.shape[0], x.shape[1], prod(x.shape[2:])
-
-
-def _side_by_side(x: Any) -> bool:
-    """Tell whether enough elements of a channel lie side by side for blocks of a channel each."""
-    return prod(x.shape[2:]) * x.itemsize >= 64
 
 
 def _parts(channels: int, per: int) -> int:

@@ -60,6 +60,7 @@ def install(folder: Path) -> dict[str, Any]:
         subprocess.run(command + ["-Wl,--version-script=versions"] * ("cublas." in name), check=True, cwd=folder)
         loaded[name] = ctypes.CDLL(str(folder / name))
     _overwrite(_module("cupy_backends.cuda.api.runtime"), loaded["libcudart.so.13"])
+    import cuda.pathfinder
     from cupy.cuda import Module, compiler
 
     def compiled(*args: Any, **options: Any) -> Any:
@@ -68,6 +69,7 @@ def install(folder: Path) -> dict[str, Any]:
         return module
 
     # What compiles for a GPU has tests of its own, and takes long.
+    cuda.pathfinder.find_nvidia_header_directory = lambda name: str(folder)
     compiler._compile_with_cache_cuda = compiled
     compiler.compile_using_nvrtc = lambda *args, name_expressions=(), **options: (b"nothing", {n: n for n in name_expressions})
     return {"launches": ctypes.c_uint64.in_dll(loaded["libcuda.so.1"], "launches"),

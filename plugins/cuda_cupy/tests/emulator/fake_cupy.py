@@ -25,7 +25,6 @@ from fake_runtime import (
     CUDARuntimeError,
     Device,
     Event,
-    ExternalStream,
     Graph,
     MemoryPointer,
     MemoryPool,
@@ -339,7 +338,7 @@ def from_dlpack(source: Any) -> ndarray:
 
 
 def scatter_add(a: ndarray, slices: Any, value: Any) -> None:
-    """Add at indices, wrapping them around (cupyx)."""
+    """Add at indices, wrapping them around: `add.at`."""
     allowed = "int32 int64 uint32 uint64 float16 float32 float64".split()
     if value.dtype.name not in allowed or a.dtype != value.dtype:
         raise TypeError(f"cupy.add.at only supports {', '.join(allowed)} as data type")
@@ -349,7 +348,7 @@ def scatter_add(a: ndarray, slices: Any, value: Any) -> None:
 
 
 def scatter_max(a: ndarray, slices: Any, value: Any) -> None:
-    """Raise to the maximum at indices (cupyx)."""
+    """Raise to the maximum at indices: `maximum.at`."""
     if value.dtype.name not in "int32 int64 uint32 uint64 float32 float64".split():
         raise TypeError("cupy.maximum.at: dtype")
     where, given, target = tuple(_open(s) for s in slices), _open(value), _open(a)
@@ -574,7 +573,7 @@ def install(devices: int = 2) -> Any:
     )  # fmt: skip
     device = types.SimpleNamespace(get_compute_capability=lambda: "90")
     cuda = types.SimpleNamespace(
-        Device=Device, Event=Event, Stream=Stream, ExternalStream=ExternalStream, Graph=Graph, MemoryPool=MemoryPool,
+        Device=Device, Event=Event, Stream=Stream, Graph=Graph, MemoryPool=MemoryPool,
         Memory=fake_runtime.RawMemory, MemoryPointer=MemoryPointer, runtime=runtime, device=device, get_current_stream=get_current_stream,
         get_elapsed_time=get_elapsed_time, set_allocator=set_allocator, get_allocator=get_allocator,
         using_allocator=using_allocator, alloc_pinned_memory=alloc_pinned_memory,
@@ -582,9 +581,8 @@ def install(devices: int = 2) -> Any:
         memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     )  # fmt: skip
     cupy.cuda, cupy.fft, cupy.ndarray = cuda, fft, ndarray  # type: ignore[attr-defined]
-    cupyx = types.ModuleType("cupyx")
-    cupyx.scatter_add, cupyx.scatter_max = scatter_add, scatter_max  # type: ignore[attr-defined]
-    sys.modules.update({"cupy": cupy, "cupyx": cupyx})
+    cupy.add.at, cupy.maximum.at = scatter_add, scatter_max  # type: ignore[attr-defined]
+    sys.modules["cupy"] = cupy
     for name in (
         "cupy.lib",
         "cupy.lib.stride_tricks",

@@ -348,12 +348,13 @@ class Stream(_BaseStream):
         super().__init__(0 if null else next(_handles), -1 if null else _local.device)
         self.priority = priority
 
-
-class ExternalStream(_BaseStream):
-    """Somebody else's stream."""
-
-    def __init__(self, ptr: int, device_id: int = -1) -> None:
-        super().__init__(ptr, device_id)
+    @staticmethod
+    def from_external(lent: Any) -> _BaseStream:
+        """Return somebody else's stream."""
+        version, ptr = lent.__cuda_stream__()
+        if version != 0:
+            raise TypeError("expected version 0 of the protocol")
+        return _BaseStream(ptr, _local.device)
 
 
 Stream.null = Stream(null=True)
