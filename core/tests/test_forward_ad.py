@@ -420,3 +420,37 @@ def test_a_tensor_brought_into_a_memory_format_keeps_its_tangent(ask: Any) -> No
     x = mt.ones(2, 3, 2, 3)
     tangent = jvp(lambda x: ask(x, memory_format=mt.channels_last), (x,), (x * 3,))[1]
     assert (tangent == 3).all()
+
+
+def test_detach_in_place_leaves_forward_mode_too():
+    def f(x):
+        y = x * 1.0
+        y.detach_()
+        return x * y
+
+    assert jvp(f, (mt.tensor([2.0, 3.0]),), (mt.ones(2),))[1].tolist() == [2.0, 3.0]
+
+
+def _multiplied(c, z):
+    c.mul_(z)
+
+
+def _set(c, z):
+    c[:1] = z[:1]
+
+
+def _in_a_view(c, z):
+    c[1:].add_(z[1:])
+
+
+@pytest.mark.parametrize("write", [_multiplied, _set, _in_a_view, mt.Tensor.copy_], ids=lambda f: f.__name__)
+def test_the_gradient_of_forward_mode_passes_what_was_written_into_a_constant(write):
+    a, t = mt.tensor([1.5, 2.0], dtype=mt.float64), mt.tensor([3.0, 5.0], dtype=mt.float64)
+
+    def f(z):
+        c = mt.tensor([7.0, 11.0], dtype=mt.float64)
+        write(c, z)
+        return (c * c * c).sum()
+
+    found = grad(lambda a: jvp(f, (a,), (t,))[1])(a)
+    assert found.abs().sum() > 0 and found.tolist() == pytest.approx(jvp(grad(f), (a,), (t,))[1].tolist())

@@ -90,6 +90,7 @@ t.cholesky_solve(w, w.tril()); t.cholesky(w @ w.t(), upper=True)
 t.addmm(w.t(), w, w); t.addmm(t.ones(3), w.t(), w.t()); t.linalg.inv(w).flatten().mul_(2); t.linalg.inv_ex(w)[0]; w.inverse()
 grad(t.atan2(nn * 0, nn - 1).nansum(), nn); grad(t.atan2(nn - 1, nn - 1).nansum(), nn)
 again(F.elu, z0); again(F.selu, z0); again(F.celu, z0)
+t.vmap(lambda a: a.masked_scatter(a > 0, a.flip(0)))(x).tolist(); t.vmap(lambda a, b: a.masked_scatter(b, d.float()))(x, x > 1).tolist()
 t.vmap(lambda a: t.histc(a, 4))(x.detach()); t.arange(start=4); t.arange(4, start=2); t.arange(start=1, end=3); t.arange(end=3, step=2)
 [t.sparse.spdiags(x.detach(), t.tensor([0, -1]), s).to_dense() for s in ((3, 3), (2, 4))]
 [t.sparse.spdiags(d, t.tensor([1]), (3, 3), f).to_dense() for f in (t.sparse_csr, t.sparse_csc)]; t.sparse.spdiags(d, t.tensor(1.0), (3, 3))

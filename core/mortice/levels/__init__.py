@@ -115,13 +115,15 @@ class Level:
         """Bring them down again, what was written then being in their memory; tell whether it could be."""
         value, family = self.settled(storage.root), list(storage.live())
         k = family[0]._device.inner.backend if family else None
-        if k is not None and k.mutable and value is not None:
+        recorded = any([s._rg for s in family])  # then nodes have kept what was there
+        if k is not None and k.mutable and value is not None and (storage.pinned or not recorded):
             k.setitem(memory, (...,), value)
         elif value is not None:
             memory, before = value, {}
         for s in family:
-            s._data = before[id(s)] if id(s) in before else _mutation.replay(k, memory, s.view_steps)
-            s._device = s._device.inner
+            if not s._rg:  # the others are of the graph of this level, and its nodes have kept them
+                s._data = before[id(s)] if id(s) in before else _mutation.replay(k, memory, s.view_steps)
+                s._device = s._device.inner
         storage.root = memory
         return value is not None
 

@@ -131,6 +131,8 @@ class Conversion(TensorBase):
         if self._base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self._node, self._rg = None, False
+        if self._device.level is not None and self._device.level.transforms:  # leaves forward mode too
+            self._data = self.own_storage().root = self._device.backend.detached(self._data)
         return self
 
     def __copy__(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import bool_, promote_scalar
 from mortice.errors import ShapeError
+from mortice.levels import lane_by_lane
 from mortice.mutation import inplace, plain
 from mortice.node import named
 from mortice.op import op
@@ -75,6 +76,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     return made if out is None else _call.WRITE_OUT("masked_select", out, made, reads=(x, mask))
 
 
+@lane_by_lane
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """Replace elements where the mask is true by those of `source`, in order."""
     if source.dtype is not input.dtype:
