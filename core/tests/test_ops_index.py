@@ -119,6 +119,14 @@ def test_complex_numbers_are_multiplied_where_they_land():
     assert gradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 2, 0]), s, "prod"), (wide, parts))
 
 
+@pytest.mark.parametrize("values", [[0, 2.5, -1], [0, 0, 3], [0, 0, 0]])
+def test_products_of_several_zeros_have_second_gradients(values):
+    index, parts = mt.zeros(3, dtype=mt.int64), mt.tensor(values, dtype=mt.float64, requires_grad=True)
+    whole = mt.tensor([1.5], dtype=mt.float64, requires_grad=True)
+    for reduce in (mt.scatter_reduce, mt.index_reduce):
+        assert gradgradcheck(lambda x, s, reduce=reduce: reduce(x, 0, index, s, "prod"), (whole, parts))
+
+
 def test_in_place_forms():
     x = mt.zeros(2, 2)
     x.index_add_(0, mt.tensor([1, 1]), mt.ones(2, 2), alpha=2)

@@ -101,13 +101,18 @@ def _combine_x(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis
 
 def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
     if how == "prod":
-        zero = k.equal(values, 0)
-        zeros = _count(k, k.zeros_like(x), indices, zero, values, axis)
-        single = k.logical_and(zero, k.equal(k.gather(zeros, indices, axis=axis), 1))
-        others = k.scatter_combine(x, indices, k.where(single, 1, values), axis=axis, how=how)
-        at_zero = k.gather(k.multiply(g, others), indices, axis=axis)
-        elsewhere = k.divide(k.gather(k.multiply(g, out), indices, axis=axis), k.where(zero, 1, values))
-        return k.where(single, at_zero, elsewhere)
+        def there(total: Any) -> Any:
+            return k.gather(total, indices, axis=axis)
+
+        zero, none = k.equal(values, 0), k.zeros_like(x)
+        zeros = there(_count(k, none, indices, zero, values, axis))
+        few = k.logical_and(zero, k.less_equal(zeros, 2))
+        # The other one of two zeros is a factor by itself: it makes the gradient zero, but not that gradient's own.
+        other = k.subtract(there(k.scatter_add(none, indices, k.where(zero, values, 0), axis=axis)), values)
+        others = k.scatter_combine(x, indices, k.where(few, 1, values), axis=axis, how=how)
+        at_zero = k.multiply(there(k.multiply(g, others)), k.where(k.equal(zeros, 1), 1, other))
+        elsewhere = k.divide(there(k.multiply(g, out)), k.where(zero, 1, values))
+        return k.where(few, at_zero, elsewhere)
     mine = k.where(k.equal(x, out), k.ones_like(x), 0)
     same = k.equal(values, k.gather(out, indices, axis=axis))
     hits = k.maximum(_count(k, mine, indices, same, values, axis), 1)
