@@ -106,11 +106,12 @@ def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any,
 
         zero, none = k.equal(values, 0), k.zeros_like(x)
         zeros = there(_count(k, none, indices, zero, values, axis))
-        few = k.logical_and(zero, k.less_equal(zeros, 2))
+        alone = k.equal(zeros, 1)
+        few = k.logical_and(zero, k.logical_or(alone, k.equal(zeros, 2)))
         # The other one of two zeros is a factor by itself: it makes the gradient zero, but not that gradient's own.
         other = k.subtract(there(k.scatter_add(none, indices, k.where(zero, values, 0), axis=axis)), values)
         others = k.scatter_combine(x, indices, k.where(few, 1, values), axis=axis, how=how)
-        at_zero = k.multiply(there(k.multiply(g, others)), k.where(k.equal(zeros, 1), 1, other))
+        at_zero = k.multiply(there(k.multiply(g, others)), k.where(alone, 1, other))
         elsewhere = k.divide(there(k.multiply(g, out)), k.where(zero, 1, values))
         return k.where(few, at_zero, elsewhere)
     mine = k.where(k.equal(x, out), k.ones_like(x), 0)
