@@ -365,7 +365,7 @@ def test_a_folded_normalisation_gives_the_same_outputs():
     assert [p.requires_grad for p in ours.parameters()] == [p.requires_grad for p in theirs.parameters()]
 
 
-@pytest.mark.parametrize("order", [0.5, 1, 2, 3.5, float("inf")])
+@pytest.mark.parametrize("order", [0.5, 1, 2, 3.5, float("inf"), "inf"])
 @pytest.mark.parametrize("limit", [0.1, 100.0])
 def test_clipping_gives_torch_gradients_and_norm(order, limit):
     grads = [np.random.default_rng(i).normal(size=s) for i, s in enumerate([(3, 4), (5,), ()])]

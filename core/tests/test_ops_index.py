@@ -119,11 +119,14 @@ def test_complex_numbers_are_multiplied_where_they_land():
     assert gradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 2, 0]), s, "prod"), (wide, parts))
 
 
-def test_two_zeros_at_one_place_have_second_gradients_where_pytorch_has_none():
-    x = mt.tensor([2.0, 3, 4], dtype=mt.float64, requires_grad=True)
-    zeros = mt.tensor([0.0, 0, 3], dtype=mt.float64, requires_grad=True)
-    assert gradgradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 0, 0]), s, "prod"), (x, zeros))
-    assert gradgradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([1, 0, 1]), s, "prod"), (x, zeros))
+@pytest.mark.parametrize("values", [[0, 2.5, -1], [0, 0, 3], [0, 0, 0]])
+def test_products_of_several_zeros_have_second_gradients(values):
+    index, parts = mt.zeros(3, dtype=mt.int64), mt.tensor(values, dtype=mt.float64, requires_grad=True)
+    whole = mt.tensor([1.5], dtype=mt.float64, requires_grad=True)
+    for reduce in (mt.scatter_reduce, mt.index_reduce):
+        assert gradgradcheck(lambda x, s, reduce=reduce: reduce(x, 0, index, s, "prod"), (whole, parts))
+    pair = mt.tensor([2.0, 3], dtype=mt.float64, requires_grad=True)
+    assert gradgradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([1, 0, 1]), s, "prod"), (pair, parts))
 
 
 def test_in_place_forms():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice.distributions.utils import holds, inside_unit
+from mortice.distributions.utils import holds
 from mortice.levels import drawing, here, raise_to
 from mortice.utils._wide import wide
 
@@ -29,7 +29,8 @@ def _standard_gamma(concentration: Any) -> Any:
 def _sample_dirichlet(concentration: Any) -> Any:
     """Draw from the Dirichlet distribution over the last dim, with gradients by the concentration."""
     a = concentration.to(wide(concentration.device))
-    return inside_unit(_Shares.apply(a, _draw(here(a.detach()))).exp().to(concentration.dtype))
+    info = mortice.finfo(concentration.dtype)
+    return _Shares.apply(a, _draw(here(a.detach()))).exp().to(concentration.dtype).clamp(info.tiny, 1 - info.eps / 2)
 
 
 def log_standard_gamma(concentration: Any) -> Any:

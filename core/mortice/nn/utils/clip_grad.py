@@ -29,18 +29,19 @@ def get_total_norm(
     given = [tensors] if isinstance(tensors, mortice.Tensor) else list(tensors)
     if not given:
         return mortice.tensor(0.0)
+    norm_type = float(norm_type)  # "inf" is one
     with mortice.no_grad():
         device = given[0].device
         # Norms of negative order refuse empty tensors, one by one.
         if foreach is not False and norm_type >= 0 and _plain(given) and len({(t.device, t.dtype) for t in given}) == 1:
-            norms = mortice._vector_norms(given, float(norm_type))
+            norms = mortice._vector_norms(given, norm_type)
         else:
-            each = [mortice.linalg.vector_norm(t, float(norm_type)) for t in given]
+            each = [mortice.linalg.vector_norm(t, norm_type) for t in given]
             norms = mortice.stack([n if n.device == device else n.to(device) for n in each])
-        total = mortice.linalg.vector_norm(norms, float(norm_type))
+        total = mortice.linalg.vector_norm(norms, norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
-            f"The total norm of order {float(norm_type)} for gradients from `parameters` is non-finite, so it cannot be "
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
             "clipped. "
             "To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
