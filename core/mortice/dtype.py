@@ -47,6 +47,8 @@ class DType:
         """Return the complex dtype that holds this one."""
         if self.is_complex:
             return self
+        if not self.is_floating_point:
+            raise RuntimeError(f"to_complex: Unknown Complex ScalarType for {CLASS_NAMES[self.name]}")
         return complex128 if self is float64 else complex64
 
 

@@ -3,16 +3,16 @@
 from mortice.serialize import get_unsafe_globals_in_checkpoint, load, save
 from mortice.serialize.archive import Writer
 from mortice.serialize.machine import UnpicklingError
-from mortice.serialize.reading import MAP_LOCATION, default_restore_location
+from mortice.serialize.reading import MAP_LOCATION, LoadEndianness, Reading, default_restore_location
 from mortice.serialize.registry import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 # The pickle protocol of `save`, which some libraries take as their default too.
 DEFAULT_PROTOCOL = 2
 
 __all__ = [
-    "DEFAULT_PROTOCOL", "MAP_LOCATION", "UnpicklingError", "add_safe_globals", "clear_safe_globals",
-    "default_restore_location", "get_crc32_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
-    "safe_globals", "save", "set_crc32_options",
+    "DEFAULT_PROTOCOL", "LoadEndianness", "MAP_LOCATION", "UnpicklingError", "add_safe_globals", "clear_safe_globals",
+    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
 ]  # fmt: skip
 
 
@@ -24,3 +24,15 @@ def set_crc32_options(compute_crc32: bool) -> None:
 def get_crc32_options() -> bool:
     """Tell whether `save` computes checksums."""
     return Writer.checksums
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Choose the order of bytes in files that do not tell theirs; None is the machine's."""
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError(f"set_default_load_endianness: expected a LoadEndianness; got {endianness!r}.")
+    Reading.default = endianness
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """Return the order of bytes in files that do not tell theirs."""
+    return Reading.default

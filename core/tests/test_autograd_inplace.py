@@ -533,6 +533,11 @@ def test_a_write_reads_its_operands_before_they_change() -> None:
     for _ in range(2):  # the first call goes another way than those after it
         with pytest.raises(RuntimeError, match="refer to a single memory location"):
             places.scatter_(0, places, places * 2)
+    mask = mt.tensor([True, False, True])
+    for part in (lambda: mask[1:].masked_fill_(mask[:-1], False), lambda: places.index_fill_(0, places, 7)):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            part()
+    assert mask.masked_fill_(mask, False).tolist() == [False] * 3 and places.tolist() == [0, 1]
 
 
 def test_writes_without_gradients_into_what_was_kept_for_backward_are_told() -> None:

@@ -36,6 +36,17 @@ def test_masks_and_tensors_as_keys():
         x[3]
 
 
+def test_uint8_without_dims_is_a_mask():
+    yes, no = (mt.tensor(n, dtype=mt.uint8) for n in (1, 0))
+    x = _grid(2, 2, dtype=mt.int64)
+    assert x[yes].tolist() == [[[0, 1], [2, 3]]] and x[no].shape == (0, 2, 2)
+    x[no] = 9
+    x[1, yes] = 7
+    assert x.tolist() == [[0, 1], [7, 7]]
+    x[yes] = mt.tensor(5.0)
+    assert x.tolist() == [[5, 5], [5, 5]]
+
+
 KEYS = [
     lambda a: (a([2, 0]), a([1, 3])),
     lambda a: (slice(None), a([3, 1, 3])),

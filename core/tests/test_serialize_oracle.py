@@ -240,6 +240,39 @@ def test_files_without_checksums_and_mapped_files_are_read(tmp_path):
         assert torch.load(tmp_path / "d.pt", mmap=True)["x"].tolist() == list(range(1000))
 
 
+def _big_endian(value, told):
+    """Return a file of PyTorch's as a big-endian machine writes it."""
+    file, out = io.BytesIO(), io.BytesIO()
+    value.untyped_storage().byteswap(value.dtype)
+    torch.save(value, file)
+    with zipfile.ZipFile(file) as archive, zipfile.ZipFile(out, "w") as written:
+        for name in archive.namelist():
+            if not name.endswith("byteorder"):
+                written.writestr(name, archive.read(name))
+            elif told:
+                written.writestr(name, told)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float16", "complex64", "bool"])
+def test_files_of_big_endian_machines_are_read(dtype):
+    file = _big_endian(torch.tensor([3, 0, 1], dtype=getattr(torch, dtype)), b"big")
+    assert mt.load(io.BytesIO(file)).tolist() == torch.load(io.BytesIO(file)).tolist() == [3 if dtype != "bool" else 1, 0, 1]
+    silent = _big_endian(torch.tensor([3, 0, 1], dtype=getattr(torch, dtype)), b"")
+    kinds = mt.serialization.LoadEndianness
+    try:
+        mt.serialization.set_default_load_endianness(kinds.BIG)
+        assert mt.serialization.get_default_load_endianness() is kinds.BIG
+        assert mt.load(io.BytesIO(silent)).tolist() == mt.load(io.BytesIO(file)).tolist()
+    finally:
+        mt.serialization.set_default_load_endianness(None)
+    with pytest.raises(mt.serialization.UnpicklingError, match="expected bytes in the order little or big; got b'middle'"):
+        mt.load(io.BytesIO(_big_endian(torch.ones(1), b"middle")))
+    for lib in (torch, mt):
+        with pytest.raises(TypeError):
+            lib.serialization.set_default_load_endianness("big")
+
+
 def test_numpy_values_need_to_be_allowed_as_in_pytorch():
     from numpy._core.multiarray import _reconstruct, scalar
 

@@ -288,3 +288,18 @@ def test_places_of_no_sparse_dims_and_square_blocks() -> None:
         (merged.tanh() + x.to_dense()).sum().backward()
         found.append((merged.tolist(), values.grad.tolist(), m.eye(4).to_sparse_bsr(2).values().tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9)], ids=["tall", "wide"])
+def test_low_rank_parts_of_sparse_matrices_are_those_of_dense_ones(make, shape):
+    values = torch.where(torch.rand(shape, dtype=torch.float64) < 0.6, torch.randn(shape, dtype=torch.float64), 0.0)
+    less = torch.randn(1, shape[1], dtype=torch.float64)
+    sparse = getattr(mt.tensor(values.numpy()), make)()
+    for given, dense in ((None, values), (less, values - less)):
+        u, s, v = mt.svd_lowrank(sparse, q=4, M=None if given is None else mt.tensor(given.numpy()))
+        assert s.layout is u.layout is v.layout is mt.strided
+        torch.testing.assert_close(torch.tensor((u * s @ v.T).tolist(), dtype=torch.float64), dense)
+    if make == "to_sparse":
+        s, expected = (lib.pca_lowrank(x, q=4)[1].tolist() for lib, x in ((mt, sparse), (torch, values.to_sparse())))
+        assert s == pytest.approx(expected, abs=1e-6)

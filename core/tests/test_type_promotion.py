@@ -139,3 +139,10 @@ def test_dtypes_are_pytorchs(pytorchs: None, call: str) -> None:
                 if ours != theirs != "refused":  # it refuses some dtypes that mortice computes in
                     differ.append((a, shapes[0], b, shapes[1], theirs, ours))
     assert not differ
+
+
+def test_integers_have_no_complex_dtype() -> None:
+    assert (mt.float32.to_complex(), mt.float64.to_complex()) == (mt.complex64, mt.complex128)
+    for kind in (mt.int32, mt.bool):
+        with pytest.raises(RuntimeError, match="Unknown Complex ScalarType"):
+            kind.to_complex()

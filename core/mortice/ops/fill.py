@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice.dtype import bool_, promote_scalar
 from mortice.errors import ShapeError
 from mortice.levels import lane_by_lane
-from mortice.mutation import inplace, plain
+from mortice.mutation import check_apart, inplace, plain
 from mortice.node import named
 from mortice.op import op
 from mortice.ops import bounds
@@ -162,6 +162,7 @@ _masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, 
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
     """Write a value where the mask is true, in place."""
+    check_apart(input, (mask,))
     if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value, True):
         return input
     return _masked_fill_(input, mask, value)

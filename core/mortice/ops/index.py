@@ -54,7 +54,7 @@ def _holds_indices(key: list[Any]) -> bool:
 
 
 def as_key(key: Any) -> tuple[Any, ...]:
-    """Return a key as a tuple; 0-d integer tensors and NumPy integers become ints."""
+    """Return a key as a tuple; 0-d integer tensors and NumPy integers become ints, 0-d uint8 tensors bools."""
     parts = key if isinstance(key, tuple) else (key,)
     if _is_basic(parts):
         return parts
@@ -64,8 +64,9 @@ def as_key(key: Any) -> tuple[Any, ...]:
     out = []
     for k in parts:
         if isinstance(k, TensorBase):
-            if not k.shape and k.dtype.kind in "iu" and k.dtype is not uint8 and k._device.level is None:
-                k = k._device.backend.item(k._data)
+            if not k.shape and k.dtype.kind in "iu" and k._device.level is None:
+                number = k._device.backend.item(k._data)
+                k = bool(number) if k.dtype is uint8 else number
         elif not isinstance(k, (bool, list, tuple)) and not hasattr(k, "__array__") and hasattr(k, "__index__"):
             k = operator.index(k)
         elif hasattr(k, "__index__") and getattr(k, "shape", None) == () and not isinstance(k, bool):

@@ -168,6 +168,7 @@ def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any
 def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
     """Replace slices at positions along a dim by one value, in place."""
     check_writable("index_fill_", input)
+    check_apart(input, (index,), False)
     if input.shape:
         axis, _, index, value = _filled(input, dim, index, value)
         if may_write_rows(input, input, value):

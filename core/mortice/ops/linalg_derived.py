@@ -9,6 +9,7 @@ from typing import Any
 from mortice import return_types
 from mortice.dtype import bfloat16, finfo, float16, float32, int64
 from mortice.errors import ShapeError
+from mortice.layout import strided
 from mortice.modes import autocasting, no_grad
 from mortice.node import TENSOR_KERNELS, node_name
 from mortice.ops import factor
@@ -209,15 +210,25 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     m, n = tuple(A.shape)[-2:]
     if not 0 <= q <= min(m, n):
         raise ValueError(f"svd_lowrank: q must be a non-negative integer and not greater than min(m, n); got {q}.")
-    B = A if M is None else A - expand(M, A.shape)
-    check_nan("svd_lowrank", B)
+    # A sparse matrix takes part in products alone, and M beside it.
+    rest = M if A.layout is not strided else None
+    B = A if M is None or rest is not None else A - expand(M, A.shape)
     tall = m >= n
-    B = B if tall else adjoint(B)
-    basis = factor.qr(matmul(B, randn(B.shape[-1], q, dtype=A.dtype, device=A._device)), mode="reduced")[0]
+
+    def product(x: Any, back: bool) -> Any:
+        if back is not tall:
+            return matmul(B, x) if rest is None else matmul(B, x) - matmul(rest, x)
+        made = matmul(adjoint(B), x)
+        return made if rest is None else made - matmul(adjoint(rest), x.sum(-2, keepdim=True) if rest.shape[-2] == 1 else x)
+
+    spread = A.layout is not strided
+    basis = product(randn(min(m, n), q, dtype=A.dtype, device=A.device if spread else A._device), False)
+    check_nan("svd_lowrank", basis if spread else B)
+    basis = factor.qr(basis, mode="reduced")[0]
     for _ in range(niter):
-        basis = factor.qr(matmul(adjoint(B), basis), mode="reduced")[0]
-        basis = factor.qr(matmul(B, basis), mode="reduced")[0]
-    u, s, vh = factor.svd(matmul(adjoint(basis), B), full_matrices=False)
+        basis = factor.qr(product(basis, True), mode="reduced")[0]
+        basis = factor.qr(product(basis, False), mode="reduced")[0]
+    u, s, vh = factor.svd(adjoint(product(basis, True)), full_matrices=False)
     u, v = matmul(basis, u), contiguous(adjoint(vh))
     return (u, s, v) if tall else (v, s, u)
 
@@ -228,7 +239,11 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
-    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if A.layout is strided:
+        return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+    if len(A.shape) != 2:
+        raise ValueError(f"pca_lowrank: input is expected to be 2-dimensional tensor; got {list(A.shape)}.")
+    return svd_lowrank(A, q, niter, matmul(A.t(), full((m, 1), 1 / m, dtype=A.dtype, device=A.device)).t() if center else None)
 
 
 # ---- powers, exponentials, products ----

@@ -16,7 +16,7 @@ from typing import Any
 from mortice.serialize import legacy
 from mortice.serialize.archive import Reader, Writer
 from mortice.serialize.machine import Machine, UnpicklingError
-from mortice.serialize.reading import Names, Passing, Reading
+from mortice.serialize.reading import LoadEndianness, Names, Passing, Reading
 from mortice.serialize.writing import Pickler
 
 __all__ = ["get_unsafe_globals_in_checkpoint", "load", "save"]
@@ -193,7 +193,11 @@ def _read(
     archive = Reader(file, name, bool(mapped))
     if "constants.pkl" in archive:
         raise UnpicklingError(f"load: {name!r} holds a TorchScript program, which has code; save a state_dict instead.")
-    if "byteorder" in archive and bytes(archive.record("byteorder")) != b"little":
-        raise UnpicklingError(f"load: {name!r} was written on a big-endian machine, which is not supported.")
     reading = Reading(lambda key: archive.record(f"data/{key}"), map_location, weights_only)
+    reading.order = reading.default
+    if "byteorder" in archive:
+        order = bytes(archive.record("byteorder"))
+        if order not in (b"little", b"big"):
+            raise UnpicklingError(f"load: expected bytes in the order little or big; got {order!r:.20} in {name!r}.")
+        reading.order = LoadEndianness[order.decode().upper()]
     return Machine(archive.record("data.pkl"), reading, encoding).run()

@@ -35,6 +35,13 @@ from mortice.torch_version import TorchVersion
 # What `load(map_location=)` takes, for annotations.
 MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 
+
+class LoadEndianness(Enum):
+    """The order of bytes in numbers."""
+
+    NATIVE, LITTLE, BIG = 1, 2, 3
+
+
 STORAGES = {
     "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
     "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage", "uint8": "ByteStorage",
@@ -365,11 +372,23 @@ class Undefined(UnpicklingError, AttributeError):
     """A file names what its module does not have, such as a class of the script that wrote it."""
 
 
+def _turned(data: Any, width: int) -> Any:
+    """Return bytes with those of each number turned round."""
+    whole = bytes(data)
+    out = bytearray(whole)
+    for i in range(width):
+        if len(out) % width == 0:  # what is cut short is refused later
+            out[i::width] = whole[width - 1 - i :: width]
+    return out
+
+
 class Reading(Owner):
     """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
 
     plain: Owner
     objects: Any
+    default: LoadEndianness | None = None  # of files that do not say
+    order: LoadEndianness | None = None
 
     def __init__(self, storage: Callable[[str], Any], map_location: Any, weights_only: bool) -> None:
         self.read, self.map_location, self.weights_only = storage, map_location, weights_only
@@ -453,10 +472,13 @@ class Reading(Owner):
         _, kind, key, location, numel, *view = reference
         if not isinstance(kind, StorageKind) or not isinstance(key, str) or type(numel) is not int or any(view):
             raise UnpicklingError(f"load: expected a reference to a storage; got {reference!r:.100}.")
-        if key not in self.storages:
-            self.storages[key] = place(Storage(self.read(key)), location, self.map_location)
-        storage = self.storages[key]
         dtype = kind.dtype or uint8
+        if key not in self.storages:
+            data = self.read(key)
+            if self.order is LoadEndianness.BIG:
+                data = _turned(data, dtype.itemsize >> dtype.is_complex)
+            self.storages[key] = place(Storage(data), location, self.map_location)
+        storage = self.storages[key]
         if numel < 0 or numel * dtype.itemsize > len(storage):
             raise UnpicklingError(f"load: storage {key} has {len(storage)} bytes; {numel} of {dtype.name} were promised.")
         return Reference(storage, dtype, numel)
