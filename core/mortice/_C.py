@@ -9,8 +9,10 @@ from typing import Any
 from mortice.backends.plugins import resolve
 from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
+from mortice.modes import set_grad_enabled
 from mortice.mps import is_available as _mps_is_available  # noqa: F401
 
+_set_grad_enabled = set_grad_enabled
 _TensorMeta = type(Tensor)
 
 

@@ -514,6 +514,7 @@ _LEFT_OUT = {
 
 _WHERE = _look_up(_PUBLIC)
 # Other addresses of what is elsewhere, which PyTorch has without an import.
+_BUILT = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
 _UNASKED = ("_VF", "_dynamo", "_functorch", "_inductor", "_jit_internal", "_subclasses", "_tensor", "_tensor_str", "_utils")
 
 
@@ -524,6 +525,10 @@ def __getattr__(name: str) -> object:
     if where is None:
         if name in _UNASKED:
             return _load("mortice.", name)
+        if name in _BUILT:
+            kind, _, ask = _BUILT[name].partition(".")
+            _load("mortice.notice", "warn")(f"'{name}' is deprecated, please use 'torch.backends.{_BUILT[name]}()'")
+            return getattr(_load("mortice.backends.", kind), ask)()
         left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")
     found = globals()[name] = _load(*where)

@@ -37,6 +37,7 @@ _LEAD = {
     "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
     "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
+    "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
 _PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.tensorboard", "vision")

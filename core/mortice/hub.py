@@ -71,6 +71,12 @@ def load_state_dict_from_url(
 load_url = load_state_dict_from_url  # as torch.utils.model_zoo calls it
 
 
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # programs that fetch files themselves import it from here
+        return importlib.import_module(name).tqdm
+    raise AttributeError(f"module 'mortice.hub' has no attribute {name!r}")
+
+
 def _begins_with(prefix: str | None) -> Callable[[str], bool] | None:
     return None if prefix is None else lambda path: digest(path, "sha256").startswith(prefix)
 

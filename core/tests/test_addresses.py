@@ -79,6 +79,7 @@ LEAD = [
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
     ("utils.hooks", "RemovableHandle", importlib.import_module("mortice.nn.hooks").RemovableHandle),
     ("utils.model_zoo", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
+    ("vision._internally_replaced_utils", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
 ]
 
 

@@ -446,9 +446,10 @@ def test_torchs_own_addresses_lead_to_the_same_classes():
     from mortice.nn.common_types import _size_2_t
     assert {*torch.nn.modules.__all__} - {*mortice.nn.modules.__all__} <= {"LinearCrossEntropyOptions"}
     from mortice.nn.modules import Linear
-    from mortice.nn.modules.utils import _pair
+    from mortice.nn.modules.utils import _pair, _reverse_repeat_tuple
 
     assert Linear is nn.Linear and issubclass(nn.BatchNorm2d, _BatchNorm)
     assert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2) and _size_2_t
+    assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
     names = [n for n in vars(torch.nn.common_types) if n.startswith(("_size", "_ratio", "_scalar", "_maybe", "_tensor"))]
     assert sorted(n for n in names if not hasattr(nn.common_types, n)) == []

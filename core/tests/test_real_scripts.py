@@ -4,7 +4,9 @@ import copy
 import io
 import pickle
 import re
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -192,6 +194,11 @@ def test_a_process_group_of_one_exchanges_nothing(monkeypatch):
             rows = [mt.zeros(2)]
             write(*((rows[0], [x]) if write is dist.reduce_scatter else (rows, x) if write is dist.all_gather else (x, rows)))
             assert rows[0].tolist() == [1, 2] and not rows[0].requires_grad, write.__name__
+        received, whole, part = [mt.zeros(2)], mt.zeros(2), mt.zeros(2)
+        dist.all_to_all(received, [x])
+        assert dist.all_to_all_single(whole, x, async_op=True).wait() and dist.reduce_scatter_tensor(part, x) is None
+        assert received[0].tolist() == whole.tolist() == part.tolist() == [1, 2]
+        assert dist.get_process_group_ranks(group) == [0] and dist.get_global_rank(group, 0) == dist.get_group_rank(group, 0) == 0
         dist.all_gather_into_tensor(into, x)
         objects = [None]
         dist.all_gather_object(objects, {"a": 1})
@@ -541,3 +548,46 @@ def test_line_search_and_vmap_by_their_private_names():
     y = w**3
     rows = _vmap(lambda v: mt.autograd.grad(y, w, v, retain_graph=True)[0])(mt.eye(2))
     assert rows.tolist() == [[3, 0], [0, 12]]
+
+
+# ---- a library of optimisation maps the directions of all outputs at once, with the parts of functional.jacobian ----
+
+
+def test_the_parts_of_a_jacobian_are_as_private_as_in_pytorch():
+    from mortice.autograd.functional import (
+        _as_tuple,
+        _construct_standard_basis_for,
+        _grad_postprocess,
+        _tuple_postprocess,
+    )
+
+    several, outs = _as_tuple((mt.ones(2), mt.ones(1, dtype=mt.float64)), "outputs", "jacobian")
+    first, second = _construct_standard_basis_for(outs, (2, 1))
+    assert first.tolist() == [[1, 0], [0, 1], [0, 0]] and second.tolist() == [[0], [0], [1]]
+    assert several and second.dtype == mt.float64
+    with pytest.raises(TypeError, match="The outputs given to jacobian must be either a Tensor or a tuple of Tensors"):
+        _as_tuple([mt.ones(2)], "outputs", "jacobian")
+    x = mt.ones(2, requires_grad=True)
+    assert not _grad_postprocess((x,), create_graph=False)[0].requires_grad and _grad_postprocess((x,), True)[0] is x
+    rows = ((1, 2), (3, 4))
+    found = [_tuple_postprocess(rows, (outer, inner)) for outer in (True, False) for inner in (True, False)]
+    assert found == [rows, (1, 3), (1, 2), 1]
+    assert _tuple_postprocess((5,), False) == 5 and _tuple_postprocess((5,), True) == (5,)
+
+
+# ---- programs ask what PyTorch was built with by names that it keeps with a warning, and for its progress bar ----
+
+
+def test_old_names_say_what_there_is(monkeypatch):
+    for name, there in (("has_cuda", mt.backends.cuda.is_built()), ("has_mps", mt.backends.mps.is_built())):
+        with pytest.warns(UserWarning, match=f"'{name}' is deprecated, please use 'torch.backends"):
+            assert getattr(mt, name) is there
+    bar = object()
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=bar))
+    assert mt.utils.model_zoo.tqdm is bar and not hasattr(mt.hub, "no_such_name")
+    mt._C._set_grad_enabled(False)
+    try:
+        assert not mt.is_grad_enabled()
+    finally:
+        mt._C._set_grad_enabled(True)
+    assert mt.is_grad_enabled()

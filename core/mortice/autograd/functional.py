@@ -424,3 +424,28 @@ def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+
+# ---- what libraries of optimisation import from here, in PyTorch's own words ----
+
+_grad_postprocess = _close
+
+
+def _as_tuple(inp: Any, arg_name: str | None = None, fn_name: str | None = None) -> tuple[bool, tuple[Any, ...]]:
+    """Return whether several tensors were given, and them as a tuple."""
+    return _tuple(str(fn_name), str(arg_name), inp)
+
+
+def _tuple_postprocess(res: Any, to_unpack: bool | tuple[bool, bool]) -> Any:
+    """Take results out of the tuples that `_as_tuple` made, of two depths where two answers of it are given."""
+    if isinstance(to_unpack, tuple):
+        outer, inner = to_unpack
+        return _unpack(res if inner else tuple([r[0] for r in res]), outer)
+    return _unpack(res, to_unpack)
+
+
+def _construct_standard_basis_for(tensors: tuple[Any, ...], tensor_numels: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the unit directions of the elements of all tensors, a row an element, in a part for each tensor."""
+    starts = [sum(tensor_numels[:i]) for i in range(len(tensors))]
+    whole = sum(tensor_numels)
+    return tuple([k.reshape(_directions(t.detach(), -s, whole - s), (whole, prod(t.shape))) for t, s in zip(tensors, starts, strict=True)])

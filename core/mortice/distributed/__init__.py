@@ -17,10 +17,12 @@ from typing import Any, TypeVar
 from mortice import addresses
 
 __all__ = [
-    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier",
-    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size", "group",
-    "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-    "is_nccl_available", "is_torchelastic_launched", "new_group", "recv", "reduce", "reduce_scatter", "scatter", "send",
+    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "destroy_process_group",
+    "gather", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
+    "get_world_size", "group", "init_process_group", "is_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group", "recv", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
 
@@ -229,6 +231,44 @@ def scatter(
 def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
     """Write the one of the list into the tensor."""
     return _copied(output, input_list[0], async_op)
+
+
+@_of_group
+def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False) -> Any:
+    """Write the one of the second list into that of the first."""
+    return _copied(output_tensor_list[0], input_tensor_list[0], async_op)
+
+
+@_of_group
+def all_to_all_single(
+    output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None, async_op: bool = False
+) -> Any:
+    """Write the tensor into the other."""
+    return _copied(output, input, async_op)
+
+
+@_of_group
+def reduce_scatter_tensor(output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """Write the tensor into the other."""
+    return _copied(output, input, async_op)
+
+
+@_of_group
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    """Return the ranks of all: 0 alone."""
+    return [0]
+
+
+@_of_group
+def get_global_rank(group: Any, group_rank: int) -> int:
+    """Return the rank among all of who has a rank in a group."""
+    return group_rank
+
+
+@_of_group
+def get_group_rank(group: Any, global_rank: int) -> int:
+    """Return the rank in a group of who has a rank among all."""
+    return global_rank
 
 
 @_of_group
