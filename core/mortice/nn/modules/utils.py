@@ -19,6 +19,11 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
 _single, _pair, _triple, _quadruple = (_ntuple(n, name) for n, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), 1))
 
 
+def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
+    """Return the items from the last to the first, each n times: the order of `pad`."""
+    return tuple(x for x in reversed(tuple(t)) for _ in range(n))
+
+
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take `prefix` off the keys that begin with it, in place: `module.` off what a parallel wrapper has saved."""
     for key in list(state_dict):
