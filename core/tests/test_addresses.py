@@ -41,6 +41,7 @@ LEAD = [
     ("distributed.checkpoint", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
     ("distributed.checkpoint.state_dict", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
     ("distributed.device_mesh", "DeviceMesh", importlib.import_module("mortice.distributed.tensor").DeviceMesh),
+    ("distributed.elastic.multiprocessing.errors", "record", importlib.import_module("mortice.distributed").record),
     ("distributed.rpc.api", "RRef", importlib.import_module("mortice.distributed.rpc").RRef),
     ("distributed._tensor.experimental", "implicit_replication", nullcontext),
     ("functional", "einsum", mt.einsum),
@@ -93,6 +94,7 @@ def test_an_address_leads_to_what_is_elsewhere(address: str, name: str, here: ob
 def test_addresses_below_a_package_are_its_attributes() -> None:
     assert mt.optim.adamw.AdamW is mt.optim.AdamW
     assert isinstance(mt.distributed.device_mesh.DeviceMesh, type)
+    assert mt.distributed.elastic.multiprocessing.errors.record(len)([1]) == 1
     assert not isinstance(mt.ones(2), mt.distributed.rpc.api.RRef) and not mt.distributed.rpc.is_available()
     with pytest.raises(NotImplementedError, match="RRef: training over several processes is left out"):
         mt.distributed.rpc.RRef(1)
@@ -175,7 +177,8 @@ def test_a_lock_file_is_made_once(tmp_path) -> None:
 def test_every_address_is_listed_here() -> None:
     from mortice import addresses
 
-    assert set(addresses._LEAD) <= {address for address, _, _ in LEAD} | {"utils.data._utils"}
+    packages = {"distributed.elastic", "distributed.elastic.multiprocessing", "utils.data._utils"}
+    assert set(addresses._LEAD) <= {address for address, _, _ in LEAD} | packages
 
 
 def test_switches_of_backends_can_be_imported() -> None:

@@ -104,6 +104,16 @@ def test_transposed_convolution_is_the_gradient_of_convolution():
     assert mt.allclose(F.conv_transpose2d(v, w), x.grad, atol=1e-5)
 
 
+def test_batch_norm_takes_an_eps_of_0_outside_of_training():
+    x, zeros, fours = mt.tensor([[2.0], [4.0]]), mt.zeros(1), mt.full((1,), 4.0)
+    assert F.batch_norm(x, zeros, fours, eps=0.0).tolist() == [[1], [2]]
+    with pytest.raises(ValueError, match="^batch_norm eps must be non-negative, but got -0.5$"):
+        F.batch_norm(x, zeros, fours, eps=-0.5)
+    for eps in (0.0, -0.5):
+        with pytest.raises(ValueError, match=f"^batch_norm eps must be positive during training, but got {eps}$"):
+            F.batch_norm(x, zeros, fours, training=True, eps=eps)
+
+
 def test_dropout_scales_what_it_keeps_and_repeats_with_the_seed():
     x = mt.ones(1000)
     mt.manual_seed(3)

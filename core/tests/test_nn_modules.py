@@ -100,6 +100,23 @@ def test_pickling_keeps_values_types_and_names():
     assert twin.first.weight.tolist() == net.first.weight.tolist()
 
 
+def test_the_state_that_a_class_takes_from_is_a_copy():
+    class Without(nn.Sequential):
+        def __getstate__(self):
+            state = super().__getstate__()
+            del state["handle"]
+            return state
+
+    net = Without(nn.ReLU())
+    net.handle = open
+    for _ in range(2):
+        assert not hasattr(copy.deepcopy(net), "handle") and net.handle is open
+
+
+def test_sizes_of_padding_are_repeated_from_the_last():
+    assert nn.modules.utils._reverse_repeat_tuple((1, 2, 3), 2) == (3, 3, 2, 2, 1, 1)
+
+
 def test_forgetting_super_init_says_so():
     class Forgot(nn.Module):
         def __init__(self):

@@ -355,6 +355,9 @@ class Module(Hooked, Stateful, Movable):
             return f"{self._get_name()}({extra[0]})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()  # which classes take from; object's own may be the dict itself
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         adopt(self.__dict__, _HOOKS)

@@ -27,8 +27,8 @@ def batch_norm(
     """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones."""
     if training:
         _more_than_one(input.shape, False)
-    if eps <= 0.0:
-        raise ValueError(f"batch_norm eps must be positive, but got {eps}")
+    if eps < 0.0 or training and eps == 0.0:
+        raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     return _nn.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
