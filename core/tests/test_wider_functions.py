@@ -191,6 +191,16 @@ def test_binomial_draws_have_the_right_moments(device):
     assert made[:, 4].tolist() == [0.0] * 4000 and made[:, 5].tolist() == [5.0] * 4000
 
 
+@pytest.mark.parametrize("draw", [lambda: mt.poisson(mt.full((5,), 9.9)), lambda: mt.binomial(mt.full((5,), 12.0), mt.full((5,), 0.8))])
+def test_few_counts_take_one_uniform_each(draw):
+    mt.manual_seed(3)
+    draw()
+    found = mt.get_rng_state()
+    mt.manual_seed(3)
+    mt.rand(5, dtype=mt.float64)
+    assert mt.equal(found, mt.get_rng_state())
+
+
 # ---- names ----
 
 

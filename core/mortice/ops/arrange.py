@@ -24,7 +24,7 @@ from mortice.ops.creation import empty, filled, finish, resolve
 from mortice.ops.data import check_dtype, range_of, tensor
 from mortice.ops.index_advanced import _take
 from mortice.ops.joining import _tensors, cat, stack
-from mortice.ops.movement import cast, clone, contiguous, expand, reshape, squeeze, transpose, unsqueeze
+from mortice.ops.movement import cast, clone, contiguous, expand, permute, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
@@ -463,7 +463,9 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
         raise RuntimeError(f"combinations: Storage size calculation overflowed with {r} of {n} elements")
     count = math.comb(of, r)
     index = empty(count, r, dtype=int64, device=input._device)  # too large a one is refused here, before the work
-    if count:
+    if r == 2:
+        index = permute(triu_indices(n, n, 0 if with_replacement else 1, device=input._device), (1, 0))
+    elif count:
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
         index = tensor(array("q", itertools.chain.from_iterable(choose(range(n), r))), device=input._device)
     return reshape(_take(input, reshape(index, -1), axis=0), (count, r))

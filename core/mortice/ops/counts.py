@@ -1,4 +1,4 @@
-"""Draws of counts, poisson and binomial: by waiting times where few are expected, by rejection where many are.
+"""Draws of counts, poisson and binomial: by inversion where few are expected, by rejection where many are.
 
 Both rejections are Hoermann's transformed ones (1993): a round or two, whatever the rate.
 """
@@ -6,7 +6,6 @@ Both rejections are Hoermann's transformed ones (1993): a round or two, whatever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from mortice.dtype import int64
@@ -14,11 +13,12 @@ from mortice.errors import DTypeError
 from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
 from mortice.ops.movement import cast
-from mortice.ops.random import _checked, _draw, _kept, _open_uniform
+from mortice.ops.random import _checked, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
 
 __all__ = ["binomial", "poisson"]
 _MANY = 10  # expected counts from which rejection takes fewer rounds
+_MOST = 64  # what is drawn where fewer are expected is less, but for one in 10^28
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
@@ -32,11 +32,10 @@ def poisson(input: Any, generator: Any = None) -> Any:
         return drawn
     rate = cast(input.detach(), input._device.widest_float)
     many = rate >= _MANY
-    # Waiting times are exponential: their sum passes the rate after as many as are drawn.
-    gap = lambda: _draw("poisson", "random_exponential", rate.shape, rate.dtype, rate._device, generator)
-    few = _waited(where(many, 0.0, rate), gap)
-    mean = where(many, rate, float(_MANY))
-    drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), few)
+    drawn = _inverted(where(many, 0.0, rate), None, generator)
+    if _any(many):
+        mean = where(many, rate, float(_MANY))
+        drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), drawn)
     return _kept(cast(where(rate.isfinite(), drawn, rate), input.dtype), input)
 
 
@@ -53,14 +52,10 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     flipped = p > 0.5
     rarer = where(flipped, 1 - p, p)
     many = n * rarer >= _MANY
-    # From success to success the trials are a geometric number.
-    rate = -(-where(many, 0.0, rarer)).log1p()
-    trials = lambda: (
-        _draw("binomial", "random_exponential", n.shape, n.dtype, n._device, generator) / rate
-    ).floor() + 1  # fmt: skip
-    few = _waited(where(many, 0.0, n), trials)
-    n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
-    drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), few)
+    drawn = _inverted(where(many, 0.0, n), rarer, generator)
+    if _any(many):
+        n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
+        drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), drawn)
     drawn = where(flipped, n - drawn, drawn)
     return cast(where(sensible, drawn, math.nan), count.dtype)
 
@@ -82,11 +77,19 @@ def _any(x: Any) -> bool:
     return bool(x.any().item() if found is None else found[1])
 
 
-def _waited(limit: Any, gap: Callable[[], Any]) -> Any:
-    """Count the gaps that fit into a limit one after the other."""
-    drawn, passed = limit.new_zeros(limit.shape), gap()
-    while _any(more := passed <= limit):
-        drawn, passed = drawn + cast(more, limit.dtype), passed + gap()
+def _inverted(rate: Any, p: Any, generator: Any) -> Any:
+    """Count the terms of a distribution that a uniform number passes: of Poisson's, or with `p` of a binomial of `rate` trials."""
+    rest = cast(_open_uniform("poisson", rate, generator), rate.dtype)
+    term = (-rate if p is None else rate * (-p).log1p()).exp()
+    odds = rate if p is None else p / (1 - p)
+    drawn = rate.new_zeros(rate.shape)
+    for k in range(1, _MOST):
+        rest = rest - term
+        more = rest > 0
+        if k % 4 == 1 and not _any(more):
+            break
+        drawn = drawn + cast(more, rate.dtype)
+        term = term * (odds * (1 / k) if p is None else odds * ((rate - (k - 1)).clamp(min=0) * (1 / k)))
     return drawn
 
 

@@ -27,7 +27,7 @@ from mortice.ops.index_advanced import (
     positions,
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
-from mortice.ops.movement import cast, expand, reshape, transfer
+from mortice.ops.movement import cast, clone, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make
@@ -514,6 +514,8 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     if not isinstance(values, TensorBase) or values.dtype is not input.dtype:
         raise _other_dtype("index_put", input, values)
     key = tuple(slice(None) if k is None else k for k in indices)
+    if key and may_write_rows(input, input, values) and _put_beside(made := clone(input), key, values, accumulate):
+        return made
     plan = Advanced(input, key)
     return named(_put(plan, _fitted(plan.result_shape(), values), accumulate), "IndexPutBackward0")
 

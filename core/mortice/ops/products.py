@@ -150,7 +150,10 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:
                 f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
                 f"{list(other.shape)}"
             )
-        made = tensordot(input, other, ([-1], [-1]))
+        if len(input.shape) == len(other.shape) == 1 and input.dtype is other.dtype:
+            made = named(matmul(input, other), "ViewBackward0")
+        else:
+            made = tensordot(input, other, ([-1], [-1]))
     return made if out is None else _call.WRITE_OUT("inner", out, made)
 
 

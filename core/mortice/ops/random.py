@@ -422,11 +422,9 @@ def multinomial(
     if replacement and num_samples > 1:
         edges = (weights / total).cumsum(-1)
         u = _draw("multinomial", "random_uniform", Size((*rows, num_samples)), weights.dtype, input._device, generator)
-        u = u * edges[..., -1:]
-        found = searchsorted(edges, u, right=True)
-        # Rounding may carry a draw past the last weight: the last index of weight more than 0 takes it.
-        last = (weights > 0).to(int64).cumsum(-1).argmax(-1, keepdim=True)
-        made = found.minimum(last.expand(found.shape))
+        # Rounding may carry a draw up to the last edge; what lies below that has an index of weight more than 0.
+        most = edges[..., -1:]
+        made = searchsorted(edges, (u * most).minimum(most * (1 - _limits(weights.dtype).eps)), right=True)
     else:
         # The smallest exponential clocks of rate w ring in the order of a draw without replacement.
         clock = _draw("multinomial", "random_exponential", input.shape, weights.dtype, input._device, generator)
