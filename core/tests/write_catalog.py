@@ -44,7 +44,7 @@ def public() -> dict[str, list[str]]:
             if alias.name == "*":
                 names += importlib.import_module(node.module).__all__
             else:
-                names.append(f"{alias.asname}={alias.name}" if alias.asname else alias.name)
+                names.append(alias.name if alias.asname in (None, alias.name) else f"{alias.asname}={alias.name}")
     return found
 
 

@@ -18,6 +18,8 @@ from mortice.ops.nn_activation import keep_mask
 from mortice.shape import Size, broadcast, prod, remembered
 from mortice.tensor import TensorBase
 
+__all__ = ["bilinear"]
+
 # ---- linear ----
 
 

@@ -23,6 +23,8 @@ from mortice.ops.reduce import sum as add_up
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = ["ctc_loss"]
+
 
 def _ctc_result(op: Op, d: DType) -> tuple[DType, Any]:
     return d, (d, float32 if d in (float16, bfloat16) else d)

@@ -19,6 +19,8 @@ from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["embedding"]
+
 # ---- embedding ----
 
 

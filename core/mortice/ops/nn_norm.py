@@ -17,6 +17,8 @@ from mortice.rules import number_of
 from mortice.shape import Size, channels_hint, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
+
 _LOW = (float16, bfloat16)
 
 
