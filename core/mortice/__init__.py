@@ -1,6 +1,6 @@
 """mortice: PyTorch's API over pluggable backends. This module holds the public names and nothing else."""
 
-# `name as name` and `*`, which takes `__all__`, are what type checkers count as public.
+# `name as name`, `from . import` and `*`, which takes `__all__`, are what type checkers count as public.
 from math import e as e, inf as inf, nan as nan, pi as pi
 from os import environ as _environ
 
@@ -22,11 +22,11 @@ from mortice.modes import *
 from mortice.node import node_name as _node_name
 from mortice.ops.data import *  # not lazy, since `tensor` is the name of a module too
 from mortice.shape import Size as Size
-from mortice.version import __version__
+from mortice.version import __version__ as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the list that this one gives
-    from mortice import (
+    from . import (
         _C, __config__, __future__, _dynamo, accelerator, amp, array_api, autograd, compiler, cpu, cuda, distributed,
         distributions, doctor, fft, func, functional, futures, fx, hub, jit, library, linalg, masked, metrics, mps,
         multiprocessing, nn, onnx, optim, overrides, printing, profiler, quasirandom, random, return_types,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.counts import *
     from mortice.ops.covariance import *
     from mortice.ops.creation import *
-    from mortice.ops.creation import range_ as range
+    from mortice.ops.creation import range_ as _range
     from mortice.ops.data import range_of as _range_of
     from mortice.ops.einsum import *
     from mortice.ops.elementwise import *
@@ -90,11 +90,11 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.joining import *
     from mortice.ops.linalg import *
     from mortice.ops.linalg import (
-        torch_cholesky as cholesky, torch_det as det, torch_lu as lu, torch_lu_solve as lu_solve, torch_qr as qr,
-        torch_slogdet as slogdet, torch_svd as svd,
+        torch_cholesky as _cholesky, torch_det as _det, torch_lu as _lu, torch_lu_solve as _lu_solve, torch_qr as _qr,
+        torch_slogdet as _slogdet, torch_svd as _svd,
     )
     from mortice.ops.linalg_derived import *
-    from mortice.ops.linalg_derived import torch_vander as vander
+    from mortice.ops.linalg_derived import torch_vander as _vander
     from mortice.ops.lobpcg import *
     from mortice.ops.matmul import *
     from mortice.ops.matmul import _int_mm
@@ -149,6 +149,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.types import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt
     from mortice.utils.dlpack import to_dlpack as to_dlpack
     from mortice.utils.model_summary import summary as summary
+
+    cholesky, det, lu, lu_solve, qr, range = _cholesky, _det, _lu, _lu_solve, _qr, _range
+    slogdet, svd, vander = _slogdet, _svd, _vander
 
 del TYPE_CHECKING
 

@@ -1,6 +1,5 @@
 """mortice.nn: layers, losses, containers and their initialisation, under PyTorch's names."""
 
-from mortice.nn import attention, common_types, functional, grad, init, modules, parallel, utils
 from mortice.nn.activation import *
 from mortice.nn.adaptive import *
 from mortice.nn.attention import MultiheadAttention as MultiheadAttention
@@ -19,3 +18,5 @@ from mortice.nn.rnn import *
 from mortice.nn.shaping import *
 from mortice.nn.sparse import *
 from mortice.nn.transformer import *
+
+from . import attention, common_types, functional, grad, init, modules, parallel, utils

@@ -1,6 +1,5 @@
 """mortice.nn.utils: clipping, vectors of parameters, normalised and parametrized weights, pruning, fusion, packing."""
 
-from mortice.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from mortice.nn.utils.clip_grad import *
 from mortice.nn.utils.convert_parameters import *
 from mortice.nn.utils.fusion import *
@@ -9,3 +8,5 @@ from mortice.nn.utils.memory_format import *
 from mortice.nn.utils.spectral_norm import *
 from mortice.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm
 from mortice.nn.utils.weight_norm import weight_norm as weight_norm
+
+from . import parametrizations, parametrize, prune, rnn, stateless
