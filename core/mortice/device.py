@@ -72,11 +72,6 @@ class Device:
         return intern(name, index, None)
 
     @property
-    def resolved(self) -> bool:
-        """Tell whether a backend stands behind this device."""
-        return self.backend is not None
-
-    @property
     def widest_float(self) -> DType:
         """The widest real floating dtype there: float64, or float32 where that is missing."""
         return float64 if float64 in self.backend.dtypes(self) else float32

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+__all__ = [
+    "bfloat16", "can_cast", "complex128", "complex32", "complex64", "finfo", "float16", "float32", "float64",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "get_default_dtype", "get_type_promotion", "iinfo", "int16", "int32", "int64", "int8", "promote_types",
+    "qint32", "qint8", "quint8", "set_default_dtype", "set_type_promotion", "uint16", "uint32", "uint64",
+    "uint8",
+]  # fmt: skip
+
 
 class DType:
     """An element type. There is one object per type: compare with `is` or `==`."""

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+__all__ = [
+    "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "set_grad_enabled",
+]  # fmt: skip
+
 
 class _Modes(threading.local):
     """Per-thread switches; the class attributes are what a new thread starts with."""

@@ -6,7 +6,7 @@ import functools
 from math import isfinite
 
 from mortice.backends.host import pack, unpack
-from mortice.dtype import DType, bool_, finfo, get_default_dtype, iinfo, int64
+from mortice.dtype import DType, bool_, finfo, float32, get_default_dtype, iinfo, int64
 from mortice.shape import SCALAR, Size, reduced_shape
 from mortice.tensor import TensorBase
 
@@ -56,6 +56,11 @@ def indices(op: Op, d: DType) -> tuple[DType, DType]:
 def real_part(op: Op, d: DType) -> tuple[DType, DType]:
     """Complex gives the real dtype of its parts."""
     return d, d.to_real()
+
+
+def beside_wide(op: Op, d: DType) -> tuple[DType, Any]:
+    """The operand's dtype; a second result, of which gradients are made, is at the least in float32."""
+    return d, (d, float32 if d.itemsize == 2 else d)
 
 
 # ---- shape rules: (op name, shapes..., **attributes) -> shape of the result ----

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+import pytest
 
 import mortice as mt
 from mortice.lazy import Lazy, behind, family
@@ -114,3 +117,17 @@ def test_a_lazy_attribute_gives_way_to_what_it_stands_for() -> None:
     assert type(vars(Holder)["first"]) is type(vars(Holder)["second"]) is staticmethod
     assert Holder.third is stand_in.TextWrapper and vars(Holder)["third"] is stand_in.TextWrapper
     assert family("ops.unary").exp.load() is behind(mt.exp)
+
+
+@pytest.mark.parametrize("package", ["", "nn", "nn/functional", "nn/utils"])
+def test_names_are_public_to_type_checkers_too(package: str) -> None:
+    """A package with `py.typed` exports what is imported `as` itself, `from . import` or by `*`; editors hide the rest."""
+    folder = Path(mt.__file__).parent / package
+    for node in ast.walk(ast.parse((folder / "__init__.py").read_text())):
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if alias.name == "*":
+                text = (Path(mt.__file__).parents[1] / f"{node.module.replace('.', '/')}.py").read_text()
+                spelt = node.module == "mortice.optim.foreach" or "\n__all__ = [name for" not in text  # those are private
+                assert "\n__all__ = [" in text and spelt, node.module
+            elif alias.asname is None and not alias.name.startswith("_"):
+                assert node.level or node.module == "typing", f"{alias.name} is hidden"

@@ -35,8 +35,13 @@ def public() -> dict[str, list[str]]:
     block = next(node for node in tree.body if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING")
     found: dict[str, list[str]] = {}
     for node in block.body:
-        assert isinstance(node, ast.ImportFrom) and node.module is not None
-        if node.module == "mortice":
+        if isinstance(node, ast.Assign):  # the public name of what was imported as a private one
+            shown = {old.id: new.id for new, old in zip(node.targets[0].elts, node.value.elts)}
+            for module, names in found.items():
+                found[module] = ["=".join([shown.get(n, n) for n in name.split("=")]) for name in names]
+            continue
+        assert isinstance(node, ast.ImportFrom)
+        if node.module is None:
             found.setdefault("", []).extend(alias.name for alias in node.names)
             continue
         names = found.setdefault(node.module.removeprefix("mortice."), [])
@@ -44,7 +49,7 @@ def public() -> dict[str, list[str]]:
             if alias.name == "*":
                 names += importlib.import_module(node.module).__all__
             else:
-                names.append(f"{alias.asname}={alias.name}" if alias.asname else alias.name)
+                names.append(alias.name if alias.asname in (None, alias.name) else f"{alias.asname}={alias.name}")
     return found
 
 

@@ -21,6 +21,14 @@ from mortice.notice import warn
 from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+    "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled",
+    "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype",
+    "set_autocast_enabled", "set_autocast_gpu_dtype",
+]  # fmt: skip
+
 _FALLBACK = {"cpu": bfloat16, "xla": bfloat16, "tpu": bfloat16}  # the lower dtype of a device type; float16 of others
 
 

@@ -3,12 +3,20 @@
 The switches of `torch.backends` (cudnn, cuda, mps, ...) are here too, for scripts; see `flags`.
 """
 
+from __future__ import annotations
+
 from mortice.backends.backend import REQUIRED, Backend
 from mortice.backends.host import HostBuffer
 from mortice.backends.namespace import NamespaceBackend, in_full
 from mortice.backends.plugins import API, BackendInfo, hookimpl
 from mortice.backends.plugins import list_backends as list
 from mortice.dtype import DTYPES, DType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import cuda, cudnn
 
 __all__ = [
     "API", "DTYPES", "REQUIRED", "Backend", "BackendInfo", "DType", "HostBuffer", "NamespaceBackend",
@@ -21,7 +29,7 @@ def flags_frozen() -> bool:
     return False
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     import importlib
 
     if name == "from_namespace":

@@ -1,161 +1,22 @@
 """mortice.nn: layers, losses, containers and their initialisation, under PyTorch's names."""
 
-from mortice.nn import attention, common_types, functional, grad, init, modules, parallel, utils
-from mortice.nn.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from mortice.nn.adaptive import AdaptiveLogSoftmaxWithLoss, LinearCrossEntropyLoss, LinearCrossEntropyOptions
-from mortice.nn.attention import MultiheadAttention
-from mortice.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from mortice.nn.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-)
-from mortice.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from mortice.nn.linear import Bilinear, Identity, LazyLinear, Linear
-from mortice.nn.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    NLLLoss2d,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from mortice.nn.module import Module
-from mortice.nn.norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    CrossMapLRN2d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LocalResponseNorm,
-    RMSNorm,
-    SyncBatchNorm,
-)
-from mortice.nn.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from mortice.nn.parallel import DataParallel
-from mortice.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from mortice.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from mortice.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
-from mortice.nn.shaping import (
-    ChannelShuffle,
-    CosineSimilarity,
-    Flatten,
-    Fold,
-    PairwiseDistance,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unflatten,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from mortice.nn.sparse import Embedding, EmbeddingBag
-from mortice.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
+from mortice.nn.activation import *
+from mortice.nn.adaptive import *
+from mortice.nn.attention import MultiheadAttention as MultiheadAttention
+from mortice.nn.container import *
+from mortice.nn.conv import *
+from mortice.nn.dropout import *
+from mortice.nn.linear import *
+from mortice.nn.loss import *
+from mortice.nn.module import *
+from mortice.nn.norm import *
+from mortice.nn.padding import *
+from mortice.nn.parallel import DataParallel as DataParallel
+from mortice.nn.parameter import *
+from mortice.nn.pooling import *
+from mortice.nn.rnn import *
+from mortice.nn.shaping import *
+from mortice.nn.sparse import *
+from mortice.nn.transformer import *
+
+from . import attention, common_types, functional, grad, init, modules, parallel, utils

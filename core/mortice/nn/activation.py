@@ -11,6 +11,13 @@ from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
 from mortice.notice import warn
 
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
+    "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink",
+    "Threshold",
+]  # fmt: skip
+
 
 class _InPlace(Module):
     """An activation whose only setting is `inplace`."""

@@ -15,6 +15,8 @@ from mortice.nn.linear import Linear
 from mortice.nn.loss import _WeightedLoss
 from mortice.nn.module import Module
 
+__all__ = ["AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
+
 _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 

@@ -12,6 +12,8 @@ from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
 from mortice.notice import warn
 
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
 
 def _position(index: Any, n: int) -> int:
     at = operator.index(index)

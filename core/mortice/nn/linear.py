@@ -12,6 +12,8 @@ from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter, UninitializedParameter
 
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
+
 
 class Identity(Module):
     """Returns its input, whatever arguments it was made with."""

@@ -16,6 +16,8 @@ from mortice.nn.moving import Movable
 from mortice.nn.parameter import Buffer, Parameter
 from mortice.nn.state import Stateful
 
+__all__ = ["Module"]
+
 _TABLES = ("_parameters", "_buffers", "_modules")
 _HOOKS = (
     "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_pre_hooks",

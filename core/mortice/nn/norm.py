@@ -12,6 +12,13 @@ from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from mortice.notice import warn
 
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
+    "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LocalResponseNorm", "RMSNorm",
+    "SyncBatchNorm",
+]  # fmt: skip
+
 
 class _NormBase(Module):
     """Channel statistics with optional running ones, for BatchNorm and InstanceNorm."""

@@ -9,6 +9,8 @@ import mortice
 from mortice import Tensor, _disabled_torch_function_impl
 from mortice.printing import parameter_repr
 
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+
 
 def _from_tensor(cls: Any, data: Any) -> Any:
     if data is None:

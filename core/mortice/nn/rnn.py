@@ -14,6 +14,8 @@ from mortice.nn.parameter import Parameter
 from mortice.nn.utils.rnn import PackedSequence
 from mortice.notice import warn
 
+__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 

@@ -10,6 +10,8 @@ from mortice.nn import init
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
 
+__all__ = ["Embedding", "EmbeddingBag"]
+
 
 class Embedding(Module):
     """A table of vectors, looked up by index; the vector at `padding_idx` starts as zeros and is not trained.

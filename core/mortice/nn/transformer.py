@@ -17,6 +17,11 @@ from mortice.nn.linear import Linear
 from mortice.nn.module import Module
 from mortice.nn.norm import LayerNorm
 
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
+]  # fmt: skip
+
 
 class Transformer(Module):
     """An encoder and a decoder that attends to what the encoder makes of the source."""

@@ -32,6 +32,13 @@ from mortice.rules import same
 from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod
 from mortice.tensor import TensorBase, make
 
+__all__ = [
+    "as_strided_", "block_diag", "cartesian_prod", "column_stack", "combinations", "concat", "concatenate",
+    "diag", "diag_embed", "diagflat", "diagonal_scatter", "dstack", "flip", "fliplr", "flipud", "hstack",
+    "meshgrid", "repeat_interleave", "roll", "rot90", "row_stack", "tile", "tril", "tril_indices", "triu",
+    "triu_indices", "unravel_index", "vstack",
+]  # fmt: skip
+
 # ---- reversing and rolling ----
 
 

@@ -14,6 +14,8 @@ from mortice.ops.movement import cast, reshape, unsqueeze
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 
+__all__ = ["corrcoef", "cov"]
+
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """Return the covariances of variables in rows, over observations in columns."""

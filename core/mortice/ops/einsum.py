@@ -15,6 +15,8 @@ from mortice.ops.views import many
 from mortice.shape import Size, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["einsum"]
+
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 # A dim's label: a letter, or for the dims of an ellipsis its distance from the last of them.

@@ -25,6 +25,11 @@ from mortice.shape import SCALAR, broadcast, check_dim, prod
 from mortice.strides import layout
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "fill", "fill_", "masked_fill", "masked_scatter", "masked_select", "select_scatter", "slice_scatter",
+    "zero_",
+]  # fmt: skip
+
 # ---- masks ----
 
 

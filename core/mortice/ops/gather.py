@@ -24,6 +24,8 @@ from mortice.rules import hold, same
 from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
+
 # ---- the ops ----
 
 

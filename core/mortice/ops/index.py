@@ -32,6 +32,8 @@ from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, pr
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
+__all__ = ["index_put", "index_put_", "where"]
+
 # ---- x[key] and x[key] = value ----
 
 

@@ -22,6 +22,8 @@ from mortice.rules import number_of
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select", "put", "take"]
+
 # ---- along one dim, at positions of a vector ----
 
 

@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+__all__ = ["cat", "stack"]
+
 
 def _joined(name: str, *shapes: Size, axis: int) -> Size:
     like = shapes[0]

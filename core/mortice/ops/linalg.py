@@ -22,6 +22,8 @@ from mortice.ops.views import adjoint
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase, make
 
+__all__ = ["cholesky_inverse", "cholesky_solve", "inverse", "logdet", "lu_unpack", "triangular_solve"]
+
 # ---- checks ----
 
 

@@ -38,6 +38,8 @@ from mortice.ops.strided import diagonal as _diagonal
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["matrix_exp", "matrix_power", "pca_lowrank", "pinverse", "svd_lowrank"]
+
 # ---- ranks, pseudo-inverses, least squares ----
 
 

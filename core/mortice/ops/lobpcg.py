@@ -17,6 +17,8 @@ from mortice.ops.matmul import matmul
 from mortice.ops.movement import unsqueeze
 from mortice.ops.random import randn
 
+__all__ = ["lobpcg"]
+
 
 def _times(m: Any, x: Any) -> Any:
     return x if m is None else matmul(m, x)

@@ -22,6 +22,11 @@ from mortice.rules import number_of
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "addbmm", "addmm", "addmv", "addmv_", "addr", "baddbmm", "bmm", "dot", "ger", "matmul", "mm", "mv",
+    "outer", "vdot",
+]  # fmt: skip
+
 # ---- matmul ----
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+__all__ = ["broadcast_to", "clone", "permute", "reshape", "squeeze", "t", "transpose", "unsqueeze"]
+
 # ---- casts and copies ----
 
 

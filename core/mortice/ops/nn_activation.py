@@ -21,6 +21,12 @@ from mortice.rules import hold, same
 from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "alpha_dropout", "alpha_dropout_", "celu", "celu_", "dropout", "dropout_", "feature_alpha_dropout",
+    "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "hardshrink", "log_softmax", "prelu",
+    "relu", "relu_", "selu", "selu_", "softmax", "threshold", "threshold_",
+]  # fmt: skip
+
 # ---- relu and the other straight lines ----
 
 

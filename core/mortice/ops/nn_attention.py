@@ -7,16 +7,19 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.call import no_tensor
-from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
+from mortice.dtype import bool_, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.graph import Part
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import Op, op
+from mortice.op import op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
+from mortice.rules import beside_wide
 from mortice.shape import Size, broadcast, prod, remembered
 from mortice.tensor import TensorBase
+
+__all__ = ["bilinear"]
 
 # ---- linear ----
 
@@ -127,17 +130,13 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 # ---- attention ----
 
 
-def _attention_result(op: Op, d: DType) -> tuple[DType, Any]:
-    return d, (d, float32 if d in (float16, bfloat16) else d)
-
-
 def _attention_shapes(name: str, query: Size, key: Size, value: Size, *rest: Any, **attrs: Any) -> tuple[Size, Size]:
     lead = (*broadcast(name, query[:-2], key[:-2], value[:-2]), tuple.__getitem__(query, -2))
     return remembered((*lead, tuple.__getitem__(value, -1))), remembered(lead)
 
 
 @op(
-    result=_attention_result, shape=_attention_shapes, kernel="attention", name="attention", dtypes="f", fixed=("mask", "keep"),
+    result=beside_wide, shape=_attention_shapes, kernel="attention", name="attention", dtypes="f", fixed=("mask", "keep"),
     outputs=("out", "lse"), differentiable=1, grad_name="ScaledDotProductAttentionBackward0",
 )  # fmt: skip
 def _attention(

@@ -20,6 +20,10 @@ from mortice.rules import promote
 from mortice.shape import Size, channels_hint, check_dim
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+]  # fmt: skip
+
 # ---- the ops; attributes are tuples, one int a spatial axis ----
 
 

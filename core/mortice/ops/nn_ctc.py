@@ -8,10 +8,10 @@ from typing import Any
 
 from mortice.backends.nn_ctc import CTCKernels
 from mortice.call import no_tensor
-from mortice.dtype import DType, bfloat16, float16, float32, int64
+from mortice.dtype import int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, op
+from mortice.op import op
 from mortice.ops.creation import arange, full
 from mortice.ops.data import tensor
 from mortice.ops.index import where
@@ -20,12 +20,11 @@ from mortice.ops.movement import cast, reshape, unsqueeze
 from mortice.ops.nn_loss import check_classes
 from mortice.ops.reduce import mean
 from mortice.ops.reduce import sum as add_up
+from mortice.rules import beside_wide
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
-
-def _ctc_result(op: Op, d: DType) -> tuple[DType, Any]:
-    return d, (d, float32 if d in (float16, bfloat16) else d)
+__all__ = ["ctc_loss"]
 
 
 def _ctc_shapes(name: str, log_probs: Size, labels: Size, *rest: Any, **attrs: Any) -> Any:
@@ -33,7 +32,7 @@ def _ctc_shapes(name: str, log_probs: Size, labels: Size, *rest: Any, **attrs: A
 
 
 @op(
-    result=_ctc_result, shape=_ctc_shapes, kernel="ctc_loss", name="ctc_loss", dtypes="f", outputs=("out", "reached"),
+    result=beside_wide, shape=_ctc_shapes, kernel="ctc_loss", name="ctc_loss", dtypes="f", outputs=("out", "reached"),
     differentiable=1, fixed=("labels", "input_lengths", "target_lengths"),
 )  # fmt: skip
 def _ctc_loss(

@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice.backends.kernels import FreeKernels
 from mortice.backends.nn_loss import bags_of
-from mortice.dtype import DType, bfloat16, float16, float32, int32, int64, uint8
+from mortice.dtype import DType, int32, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Part
 from mortice.modes import modes
@@ -16,8 +16,11 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.data import refuse_outside
 from mortice.ops.movement import cast, reshape
+from mortice.rules import beside_wide
 from mortice.shape import SCALAR, Size, prod
 from mortice.tensor import TensorBase
+
+__all__ = ["embedding"]
 
 # ---- embedding ----
 
@@ -227,10 +230,6 @@ def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -
 # ---- cross_entropy ----
 
 
-def _cross_entropy_result(op: Op, d: DType) -> tuple[DType, Any]:
-    return d, (d, float32 if d in (float16, bfloat16) else d)
-
-
 @lru_cache(4096)  # shapes recur
 def _cross_entropy_shape(name: str, x: Size, target: Size, *rest: Any, reduction: str, **attrs: Any) -> Any:
     return target if reduction == "none" else SCALAR, Size((2, *target))
@@ -238,7 +237,7 @@ def _cross_entropy_shape(name: str, x: Size, target: Size, *rest: Any, reduction
 
 # One op instead of log_softmax and nll_loss: no logarithms of all probabilities are made, nor kept; backward is one pass.
 @op(
-    result=_cross_entropy_result, shape=_cross_entropy_shape, kernel="cross_entropy", name="cross_entropy", dtypes="f",
+    result=beside_wide, shape=_cross_entropy_shape, kernel="cross_entropy", name="cross_entropy", dtypes="f",
     fixed=("target", "weight"), outputs=("out", "logs"), differentiable=1, grad_name="NllLossBackward0", grad_name_of=_by_target,
 )  # fmt: skip
 def _cross_entropy(

@@ -13,9 +13,11 @@ from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, reshape
-from mortice.rules import number_of
+from mortice.rules import beside_wide, number_of
 from mortice.shape import Size, channels_hint, prod
 from mortice.tensor import TensorBase
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
 
 _LOW = (float16, bfloat16)
 
@@ -27,10 +29,6 @@ def _wide(d: DType) -> DType:
 def _with_two(op: Op, d: DType) -> tuple[DType, Any]:
     """The operand's dtype; statistics in the dtype that they are computed in."""
     return d, (d, _wide(d), _wide(d))
-
-
-def _with_one(op: Op, d: DType) -> tuple[DType, Any]:
-    return d, (d, _wide(d))
 
 
 # ---- the ops ----
@@ -120,7 +118,7 @@ _layer_norm.vjp(
 
 
 @op(
-    result=_with_one, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",), grad_name="MulBackward0",
+    result=beside_wide, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",), grad_name="MulBackward0",
     outputs=("out", "rrms"), differentiable=1,
 )  # fmt: skip
 def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:

@@ -18,6 +18,11 @@ from mortice.ops.reduce import mean
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "avg_pool1d", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
 # ---- the ops; attributes are tuples, one int a spatial axis; the spatial axes are the last ones ----
 
 

@@ -16,6 +16,8 @@ from mortice.rules import hold
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = ["constant_pad_nd"]
+
 # ---- padding ----
 
 

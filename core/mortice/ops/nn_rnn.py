@@ -22,6 +22,8 @@ from mortice.ops.views import select, transpose
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
+
 # ---- the ops: the rows of x are steps of `batch_sizes` sequences each, one after the other ----
 
 

@@ -13,6 +13,8 @@ from mortice.ops.movement import reshape
 from mortice.shape import Size
 from mortice.tensor import make
 
+__all__ = ["argwhere", "nonzero", "nonzero_static"]
+
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the positions of nonzero elements: one a row, or one tensor per dim with `as_tuple`."""

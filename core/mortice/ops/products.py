@@ -24,6 +24,8 @@ from mortice.rules import same
 from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
+__all__ = ["cdist", "chain_matmul", "cross", "inner", "kron", "tensordot", "trace"]
+
 # ---- chains, tensordot, kron ----
 
 

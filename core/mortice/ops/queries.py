@@ -12,6 +12,11 @@ from mortice.shape import prod
 from mortice.strides import layout, storage_offset
 from mortice.tensor import TensorBase
 
+__all__ = [
+    "get_device", "is_complex", "is_conj", "is_floating_point", "is_inference", "is_neg", "is_nonzero",
+    "is_same_size", "is_signed", "is_storage", "is_tensor", "numel", "result_type", "typename",
+]  # fmt: skip
+
 
 def is_tensor(obj: Any) -> bool:
     """Tell whether an object is a Tensor."""

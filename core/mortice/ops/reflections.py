@@ -19,6 +19,8 @@ from mortice.ops.movement import expand, unsqueeze
 from mortice.ops.reduce import write_all
 from mortice.shape import Size
 
+__all__ = ["geqrf", "orgqr", "ormqr"]
+
 
 def _packed_shapes(name: str, shape: Size) -> tuple[Size, Size]:
     *batch, m, n = tuple(shape)

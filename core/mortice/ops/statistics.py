@@ -291,11 +291,7 @@ _median_all.vjp(
 )
 
 
-def _median_shape(name: str, shape: Size, *, axis: int, keepdims: bool, ignore_nan: bool) -> Size:
-    return reduced(name, shape, axis=axis, keepdims=keepdims)
-
-
-@op(result=selected, shape=_median_shape, outputs=PAIR, differentiable=1, name="median_dim", dtypes="uif",
+@op(result=selected, shape=reduced, outputs=PAIR, differentiable=1, name="median_dim", dtypes="uif",
     grad_name="MedianBackward1")  # fmt: skip
 def _median_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool, ignore_nan: bool) -> Any:
     """Return the lower median along an axis and where it is."""
@@ -361,11 +357,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False, *, out: Any = None) -
     return select_along(_mode, return_types.mode, "mode", input, dim, keepdim, out)
 
 
-def _kth_shape(name: str, shape: Size, *, axis: int, keepdims: bool, nth: int) -> Size:
-    return reduced(name, shape, axis=axis, keepdims=keepdims)
-
-
-@op(result=selected, shape=_kth_shape, outputs=PAIR, differentiable=1, name="kthvalue", dtypes="uif")
+@op(result=selected, shape=reduced, outputs=PAIR, differentiable=1, name="kthvalue", dtypes="uif")
 def _kthvalue(k: Any, x: Any, /, *, axis: int, keepdims: bool, nth: int) -> Any:
     """Return the nth smallest along an axis and where it is."""
     return k.kthvalue(x, nth, axis=axis, keepdims=keepdims)

@@ -21,6 +21,8 @@ from mortice.ops.views import narrow
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = ["istft", "stft"]
+
 # ---- the ops ----
 
 

@@ -20,6 +20,8 @@ from mortice.strides import layout
 from mortice.strides import storage_offset as offset_of
 from mortice.tensor import make
 
+__all__ = ["as_strided", "as_strided_scatter", "diagonal", "empty_permuted", "empty_strided"]
+
 TENSOR_KERNELS.replace("constant", lambda x: x.detach())
 
 def _shares(x: Any, kernel: str) -> bool:

@@ -24,6 +24,13 @@ from mortice.ops.movement import _permute, clone, contiguous, expand, permute, r
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import INFERENCE, Storage, TensorBase
 
+__all__ = [
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "chunk",
+    "detach", "detach_", "dsplit", "flatten", "hsplit", "moveaxis", "movedim", "narrow", "narrow_copy",
+    "ravel", "select", "split", "split_with_sizes", "swapaxes", "swapdims", "tensor_split", "unbind",
+    "unflatten", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "vsplit",
+]  # fmt: skip
+
 # ---- the same memory ----
 
 

@@ -22,6 +22,8 @@ from mortice.ops.special_bessel import i0e
 from mortice.ops.unary import abs, cos, exp, sin, sqrt
 from mortice.shape import Size
 
+__all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
+
 # A formula gets the points, in the widest float of the device, and the span.
 Formula = Callable[[Any, int], Any]
 

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from mortice.lazy import load
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import (
+        benchmark,
+        checkpoint,
+        cpp_extension,
+        data,
+        deterministic,
+        dlpack,
+        flop_counter,
+        model_summary,
+        tensorboard,
+    )
+
 _MODULES = frozenset(
     "_pytree benchmark checkpoint cpp_extension data deterministic dlpack einops flop_counter model_summary module_tracker opt_einsum "
     "plots safetensors tensorboard visdom weak".split()
 )
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
     if name == "swap_tensors":
         return load("mortice.nn.swap", name)

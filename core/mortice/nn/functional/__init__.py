@@ -2,100 +2,80 @@
 
 from mortice import _nn
 from mortice import misuse as _misuse
-from mortice.nn import grad
-from mortice.nn.functional.activation import (
-    alpha_dropout,
-    celu,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    elu,
-    feature_alpha_dropout,
-    gumbel_softmax,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_softmax,
-    mish,
-    relu,
-    relu6,
-    rrelu,
-    selu,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-)
-from mortice.nn.functional.attention import multi_head_attention_forward
-from mortice.nn.functional.distance import cosine_similarity, normalize, one_hot, pairwise_distance, pdist
-from mortice.nn.functional.fractional import (
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
+from mortice.nn import grad as grad
+from mortice.nn.functional.activation import *
+from mortice.nn.functional.attention import *
+from mortice.nn.functional.distance import *
+from mortice.nn.functional.fractional import *
+from mortice.nn.functional.loss import (
+    binary_cross_entropy as binary_cross_entropy,
 )
 from mortice.nn.functional.loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cross_entropy,
-    ctc_loss,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    linear_cross_entropy,
-    margin_ranking_loss,
-    mse_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
-from mortice.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from mortice.nn.functional.sparse import embedding, embedding_bag, grouped_mm
-from mortice.nn.functional.spatial import (
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_with_indices,
-    channel_shuffle,
-    conv_tbc,
-    fold,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-    native_channel_shuffle,
-    pixel_shuffle,
-    pixel_unshuffle,
-    unfold,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
+from mortice.nn.functional.loss import (
+    cosine_embedding_loss as cosine_embedding_loss,
 )
+from mortice.nn.functional.loss import (
+    cross_entropy as cross_entropy,
+)
+from mortice.nn.functional.loss import (
+    ctc_loss as ctc_loss,
+)
+from mortice.nn.functional.loss import (
+    gaussian_nll_loss as gaussian_nll_loss,
+)
+from mortice.nn.functional.loss import (
+    hinge_embedding_loss as hinge_embedding_loss,
+)
+from mortice.nn.functional.loss import (
+    huber_loss as huber_loss,
+)
+from mortice.nn.functional.loss import (
+    kl_div as kl_div,
+)
+from mortice.nn.functional.loss import (
+    l1_loss as l1_loss,
+)
+from mortice.nn.functional.loss import (
+    linear_cross_entropy as linear_cross_entropy,
+)
+from mortice.nn.functional.loss import (
+    margin_ranking_loss as margin_ranking_loss,
+)
+from mortice.nn.functional.loss import (
+    mse_loss as mse_loss,
+)
+from mortice.nn.functional.loss import (
+    multi_margin_loss as multi_margin_loss,
+)
+from mortice.nn.functional.loss import (
+    multilabel_margin_loss as multilabel_margin_loss,
+)
+from mortice.nn.functional.loss import (
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+)
+from mortice.nn.functional.loss import (
+    nll_loss as nll_loss,
+)
+from mortice.nn.functional.loss import (
+    poisson_nll_loss as poisson_nll_loss,
+)
+from mortice.nn.functional.loss import (
+    smooth_l1_loss as smooth_l1_loss,
+)
+from mortice.nn.functional.loss import (
+    soft_margin_loss as soft_margin_loss,
+)
+from mortice.nn.functional.loss import (
+    triplet_margin_loss as triplet_margin_loss,
+)
+from mortice.nn.functional.loss import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
+from mortice.nn.functional.norm import *
+from mortice.nn.functional.sparse import *
+from mortice.nn.functional.spatial import *
 
 # ---- the ops that are torch-shaped as they are ----
 

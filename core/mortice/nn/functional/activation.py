@@ -8,6 +8,13 @@ import mortice
 from mortice import _nn
 from mortice.notice import warn
 
+__all__ = [
+    "alpha_dropout", "celu", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "feature_alpha_dropout",
+    "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax", "mish", "relu",
+    "relu6", "rrelu", "selu", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
+    "threshold",
+]  # fmt: skip
+
 # ---- elementwise ----
 
 

@@ -10,6 +10,8 @@ from mortice import _nn
 from mortice.nn.functional.activation import dropout, softmax
 from mortice.notice import warn
 
+__all__ = ["multi_head_attention_forward"]
+
 _NAME = "multi_head_attention_forward"
 
 

@@ -10,6 +10,8 @@ from mortice import _node_name as node_name
 from mortice import _numpy_names as numpy_names
 from mortice import _range_of as range_of
 
+__all__ = ["cosine_similarity", "normalize", "one_hot", "pairwise_distance", "pdist"]
+
 
 @numpy_names
 @node_name("NormBackward1")

@@ -10,6 +10,11 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _node_name as node_name
 
+__all__ = [
+    "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+]  # fmt: skip
+
 
 def _tuple(name: str, what: str, value: Any, nd: int, error: type[Exception] = RuntimeError) -> tuple[Any, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd

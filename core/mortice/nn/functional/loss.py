@@ -13,6 +13,15 @@ from mortice.nn._reduction import get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
 
+__all__ = [
+    "_soft_cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss",
+    "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "margin_ranking_loss", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the reduction, also where it was said with PyTorch's old arguments."""
@@ -540,6 +549,3 @@ def triplet_margin_with_distance_loss(
     if swap:
         far = mortice.minimum(far, distance(positive, negative))
     return _reduced(mortice.clamp_min(near - far + margin, 0), reduction)
-
-
-__all__ = [name for name in dict(globals()) if name.endswith("loss") or "entropy" in name or name == "kl_div"]

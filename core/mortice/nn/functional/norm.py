@@ -7,6 +7,8 @@ from typing import Any
 import mortice
 from mortice import _nn
 
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+
 
 def _more_than_one(size: Any, per_sample: bool) -> None:
     """Refuse training on one value a channel, of which variance says nothing."""

@@ -13,6 +13,8 @@ from mortice import _node_name as node_name
 from mortice import _range_of as range_of
 from mortice.notice import warn
 
+__all__ = ["embedding", "embedding_bag", "grouped_mm"]
+
 
 def embedding(
     input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,

@@ -11,6 +11,15 @@ from mortice import _nn
 from mortice import _node_name as node_name
 from mortice.notice import warn
 
+__all__ = [
+    "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices",
+    "channel_shuffle", "conv_tbc", "fold", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
+    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "native_channel_shuffle",
+    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample", "upsample_bilinear", "upsample_nearest",
+]  # fmt: skip
+
 # ---- maximum pooling ----
 
 

@@ -10,6 +10,10 @@ from typing import Any
 import mortice
 from mortice.notice import warn
 
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
+]  # fmt: skip
+
 
 def _grads(parameters: Any) -> list[Any]:
     if isinstance(parameters, mortice.Tensor):

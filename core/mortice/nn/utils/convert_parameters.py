@@ -7,6 +7,8 @@ from typing import Any
 
 import mortice
 
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
 
 def _one_device(parameters: list[Any]) -> None:
     devices = {str(p.device) for p in parameters}

@@ -8,6 +8,8 @@ from typing import Any
 import mortice
 from mortice.nn.parameter import Parameter
 
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
+
 
 def _fused(weight: Any, bias: Any, mean: Any, var: Any, eps: float, gamma: Any, beta: Any, dim: int) -> Any:
     """Return weight and bias with a normalisation of the channels, which lie along `dim` of the weight, folded in."""

@@ -8,6 +8,8 @@ from typing import Any
 from mortice.nn.init import skipping
 from mortice.nn.module import Module
 
+__all__ = ["skip_init"]
+
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Make a module without initialising its parameters; no random numbers are drawn."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from mortice.nn.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 
+__all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
+
 
 def _converted(module: Any, memory_format: Any, kinds: tuple[type, ...]) -> Any:
     for part in module.modules():

@@ -12,6 +12,8 @@ from mortice.nn import functional as F
 from mortice.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from mortice.nn.parameter import Parameter, is_lazy
 
+__all__ = ["remove_spectral_norm", "spectral_norm"]
+
 
 def output_dim(module: Any, dim: int | None) -> int:
     """Return the dim of a module's weight that counts its outputs, unless one is given."""
