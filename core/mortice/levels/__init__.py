@@ -442,8 +442,8 @@ def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:
             return fn(*args, **attrs)
         except DataDependent:
             found = [a._device for a in (*args, *attrs.values()) if isinstance(a, TensorBase)]
-            level = next((level for level in chain(highest(found)) if hasattr(level, "leave")), None)
-            if level is None or attrs.get("out") is not None:
+            level = highest(found).level
+            if not hasattr(level, "leave") or attrs.get("out") is not None:
                 raise
             left = [level.leave(a) if isinstance(a, TensorBase) else (a,) * level.size for a in (*args, *attrs.values())]
             n = len(args)

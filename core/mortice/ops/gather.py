@@ -287,7 +287,10 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any, *, out: Any = None) 
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Any:
-    """Combine the values that land on each element: "sum", "prod", "mean", "amax" or "amin"."""
+    """Combine the values that land on each element: "sum", "prod", "mean", "amax" or "amin".
+
+    Differs from torch: without `include_self` no share of an extreme's gradient is lost to elements of `input` that equal it.
+    """
     # PyTorch documents the long names and takes the short ones too; Keras writes "min".
     reduce = {"min": "amin", "max": "amax"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
