@@ -75,6 +75,10 @@ WRONG = {
     "targets one-hot": (
         lambda: F.nll_loss(mt.ones(4, 3), mt.ones(4, 3, dtype=mt.int64)), "multi-target not supported", "use target.argmax(1)."
     ),
+    "labels one-hot": (
+        lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4, 3, dtype=mt.int64)),
+        "Expected floating point type for target with class probabilities, got int64", "use target.argmax(1).",
+    ),
     "maps with a channel": (
         lambda: F.cross_entropy(mt.ones(4, 3, 5, 6), mt.ones(4, 1, 5, 6, dtype=mt.int64)),
         "only batches of spatial targets supported (3D tensors) but got targets of dimension: 4", "use target.squeeze(1).",

@@ -27,6 +27,8 @@ t.tensor(2j, dtype=t.int8); t.full((2,), 2j, dtype=t.int8); t.ones(2, dtype=t.in
 t.index_select(x, 0, t.tensor([-1])); t.index_select(x, 1, t.tensor([3]))
 t.special.zeta(x.abs() + 2, x.abs() + 1); t.autograd.grad(t.special.zeta(t.tensor(3.0), x.abs() + 1).sum(), x)
 F.pad(t.ones(1, 2, 3), (1, 1), mode="reflect", value=2.0)
+F.cross_entropy(t.ones(4, 2), t.ones(5, 2)); F.cross_entropy(t.ones(4, 2), t.ones(5)); F.nll_loss(t.ones(4, 2), t.ones(5))
+F.cross_entropy(t.ones(4, 2), t.ones(4, 3)); F.cross_entropy(t.ones(4, 2), t.ones(4, 2).long())
 t.nn.InstanceNorm1d(3, track_running_stats=True)(t.ones(1, 3))
 t.normal(t.zeros(2), t.ones(2, dtype=t.float64)); t.normal(t.zeros(2).half(), x[0, :2].abs()).dtype is t.half
 t.normal(t.zeros(2, dtype=t.float64), t.ones(2)); t.normal(0.0, t.ones(2))

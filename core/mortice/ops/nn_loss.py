@@ -181,9 +181,6 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
     shape, at = tuple(input.shape), tuple(target.shape)
     if not shape:
         raise ShapeError(f"{name}: input tensor should be 1D or more; got a 0-d tensor.")
-    if target.dtype not in (int64, uint8) or (target.dtype is uint8 and len(shape) > 2):  # of places of an image, Long only
-        wanted = "Long or Byte" if len(shape) < 3 else "Long"
-        raise DTypeError(f"{name}: expected target dtype to be {wanted}, but got {target.dtype.name}. Use target.long().")
     classes = shape[0] if len(shape) == 1 else shape[1]
     wanted = () if len(shape) == 1 else (shape[0], *shape[2:])
     if at != wanted and (len(shape) > 1 or at != (1,)):
@@ -192,6 +189,11 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
             raise ValueError(
                 f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({batch}); got input "
                 f"{list(shape)} and target {list(at)}."
+            )
+        if at == shape and name == "cross_entropy":
+            raise DTypeError(
+                f"{name}: Expected floating point type for target with class probabilities, got {target.dtype.name}. Of labels "
+                f"that are one-hot, use target.argmax({min(len(shape) - 1, 1)})."
             )
         theirs = hint = ""
         if len(shape) < 3 and len(at) > 1:
@@ -203,6 +205,9 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
         elif at == shape:
             hint = ". Of labels that are one-hot, use target.argmax(1)."
         raise ShapeError(f"{name}: {theirs}Expected target size {list(wanted)}, got {list(at)}{hint}")
+    if target.dtype not in (int64, uint8) or (target.dtype is uint8 and len(shape) > 2):  # of places of an image, Long only
+        kinds = "Long or Byte" if len(shape) < 3 else "Long"
+        raise DTypeError(f"{name}: expected target dtype to be {kinds}, but got {target.dtype.name}. Use target.long().")
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError(

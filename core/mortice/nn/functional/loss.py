@@ -206,13 +206,6 @@ def cross_entropy(
                 f"got {ignore_index}. Give such rows the probability 0 for every class."
             )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
-    if target.is_floating_point():
-        raise RuntimeError(
-            f"cross_entropy: expected target dtype to be Long or Byte, but got {target.dtype.name} of shape "
-            f"{list(target.shape)}; class indices have shape {list(input.shape[:dim] + input.shape[dim + 1 :])}, probabilities "
-            f"{list(input.shape)}. "
-            "Use target.long() for class indices."
-        )
     return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
