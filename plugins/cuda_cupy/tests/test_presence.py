@@ -114,10 +114,11 @@ __version__ = "14.2.0"
 cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: 1))
 """
     for package, text in (
-        ("cupy_backends/cuda/libs", ""), ("cupy_backends/cuda/libs/nvrtc", "def getVersion(): return 13, 0"),
+        ("cupy_backends", ""), ("cupy_backends/cuda", ""), ("cupy_backends/cuda/libs", ""),
+        ("cupy_backends/cuda/libs/nvrtc", "def getVersion(): return 13, 0"), ("cuda", ""),
         ("cuda/pathfinder", "def find_nvidia_header_directory(name): return None"),
     ):  # fmt: skip
-        (tmp_path / package).mkdir(parents=True)
+        (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").write_text(text)
     for said in _ask(_cupy(tmp_path, module)):
         assert "CuPy finds no headers of CUDA" in said and "mortice-cuda-cupy[cuda13]" in said

@@ -367,4 +367,14 @@ def _tables(k: Any, rows: Sequence[Sequence[Any]], real: int = 1) -> Iterator[tu
         starts = [0, *itertools.accumulate([-(-n // CHUNK) for n in sizes])]
         words = array("q", itertools.chain(starts, sizes, *[map(k.address, row) for row in some]))
         words.frombytes(bytes(8 * (WORDS - len(words))))
-        yield len(sizes), np.frombuffer(words, _TABLE), starts[-1]
+        yield len(sizes), _by_value()(words), starts[-1]
+
+
+@functools.cache
+def _by_value() -> Callable[[Any], Any]:
+    """Return what makes an argument of words that are there until the launch: a thing of NumPy's is described anew each time."""
+    try:
+        from cupy.cuda.function import CPointer
+    except ImportError:  # another CuPy than is known, or a stand-in
+        return lambda words: np.frombuffer(words, _TABLE)
+    return lambda words: CPointer(words.buffer_info()[0])

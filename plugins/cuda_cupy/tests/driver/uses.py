@@ -11,6 +11,7 @@ import json
 import sys
 import threading
 import traceback
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ import mortice as mt  # noqa: E402
 from mortice import cuda, nn  # noqa: E402
 from mortice.nn import functional as F  # noqa: E402
 from mortice_cuda_cupy import cublas  # noqa: E402
-from mortice_cuda_cupy.kernels import launch  # noqa: E402
+from mortice_cuda_cupy.kernels import launch, optim  # noqa: E402
 
 FLOATS = (mt.float32, mt.float64, mt.float16, mt.bfloat16)
 DTYPES = (*FLOATS, mt.int64, mt.int32, mt.int8, mt.uint8, mt.bool, mt.complex64)
@@ -227,6 +228,7 @@ def short_cuts() -> None:
                 assert getattr(made, name) == getattr(law, name), name
             assert type(made) is cupy.ndarray
     assert [type(x).__name__ for x in launch.ready(1, 0.5, np.bool_(True), np.uint64(7))] == ["CScalar"] * 4
+    assert type(optim._by_value()(array("q", [1]))).__name__ == "CPointer"
     backend = ones(1).device.backend
     views = [name for name in dir(type(backend)) if isinstance(vars(type(backend)).get(name), type(cupy.ndarray.reshape))]
     assert not views, f"methods of another class are bound to the backend: {views}"
