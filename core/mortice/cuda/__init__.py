@@ -119,7 +119,7 @@ def set_rng_state_all(new_states: Any) -> None:
         _random.set_rng_state(state)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     import importlib
 
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
