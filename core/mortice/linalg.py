@@ -4,38 +4,11 @@ from mortice import misuse as _misuse
 from mortice.errors import LinAlgError
 from mortice.ops.ldl import ldl_factor, ldl_factor_ex, ldl_solve
 from mortice.ops.linalg import (
-    cholesky,
-    cholesky_ex,
-    det,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    inv,
-    inv_ex,
-    lu,
-    lu_factor,
-    lu_factor_ex,
-    lu_solve,
-    qr,
-    slogdet,
-    solve,
-    solve_ex,
-    solve_triangular,
-    svd,
-    svdvals,
-    tensorinv,
-    tensorsolve,
+    cholesky, cholesky_ex, det, eig, eigh, eigvals, eigvalsh, inv, inv_ex, lu, lu_factor, lu_factor_ex, lu_solve,
+    qr, slogdet, solve, solve_ex, solve_triangular, svd, svdvals, tensorinv, tensorsolve,
 )
 from mortice.ops.linalg_derived import (
-    cond,
-    diagonal,
-    lstsq,
-    matrix_exp,
-    matrix_power,
-    matrix_rank,
-    pinv,
-    vander,
+    cond, diagonal, lstsq, matrix_exp, matrix_power, matrix_rank, pinv, vander,
 )
 from mortice.ops.matmul import matmul
 from mortice.ops.norms import matrix_norm, norm, vecdot, vector_norm

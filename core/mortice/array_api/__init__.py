@@ -6,26 +6,8 @@ operations, so what they can differentiate can be differentiated here.
 """
 
 from mortice import (
-    bfloat16,
-    bool,
-    complex64,
-    complex128,
-    e,
-    float16,
-    float32,
-    float64,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    nan,
-    newaxis,
-    pi,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
+    bfloat16, bool, complex64, complex128, e, float16, float32, float64, inf, int8, int16, int32, int64, nan,
+    newaxis, pi, uint8, uint16, uint32, uint64,
 )
 from mortice.array_api import fft, linalg, special
 from mortice.array_api.beyond import *

@@ -9,53 +9,19 @@ from typing import Any
 
 from mortice import random as _random
 from mortice.cuda.devices import (
-    can_device_access_peer,
-    current_device,
-    device,
-    device_count,
-    device_of,
-    get_arch_list,
-    get_device_capability,
-    get_device_name,
-    get_device_properties,
-    init,
-    is_available,
-    is_bf16_supported,
-    is_initialized,
-    is_tf32_supported,
-    set_device,
-    synchronize,
+    can_device_access_peer, current_device, device, device_count, device_of, get_arch_list, get_device_capability,
+    get_device_name, get_device_properties, init, is_available, is_bf16_supported, is_initialized,
+    is_tf32_supported, set_device, synchronize,
 )
 from mortice.cuda.memory import (
-    OutOfMemoryError,
-    empty_cache,
-    ipc_collect,
-    max_memory_allocated,
-    max_memory_cached,
-    max_memory_reserved,
-    mem_get_info,
-    memory_allocated,
-    memory_cached,
-    memory_reserved,
-    memory_stats,
-    memory_summary,
-    reset_accumulated_memory_stats,
-    reset_max_memory_allocated,
-    reset_max_memory_cached,
-    reset_peak_memory_stats,
+    OutOfMemoryError, empty_cache, ipc_collect, max_memory_allocated, max_memory_cached, max_memory_reserved,
+    mem_get_info, memory_allocated, memory_cached, memory_reserved, memory_stats, memory_summary,
+    reset_accumulated_memory_stats, reset_max_memory_allocated, reset_max_memory_cached, reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
 from mortice.cuda.streams import (
-    Event,
-    ExternalStream,
-    Stream,
-    StreamContext,
-    current_stream,
-    default_stream,
-    get_stream_from_external,
-    is_current_stream_capturing,
-    set_stream,
-    stream,
+    Event, ExternalStream, Stream, StreamContext, current_stream, default_stream, get_stream_from_external,
+    is_current_stream_capturing, set_stream, stream,
 )
 
 __all__ = [
@@ -119,7 +85,7 @@ def set_rng_state_all(new_states: Any) -> None:
         _random.set_rng_state(state)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     import importlib
 
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.

@@ -18,27 +18,11 @@ from mortice.notice import warn
 from mortice.shape import check_sizes
 from mortice.sparse import rules
 from mortice.sparse.compressed import (
-    Compressed,
-    check_sparse_tensor_invariants,
-    compress,
-    sparse_bsc_tensor,
-    sparse_bsr_tensor,
-    sparse_compressed_tensor,
-    sparse_csc_tensor,
-    sparse_csr_tensor,
+    Compressed, check_sparse_tensor_invariants, compress, sparse_bsc_tensor, sparse_bsr_tensor,
+    sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor,
 )
 from mortice.sparse.coo import (
-    LEVEL,
-    Sparse,
-    buffer_of,
-    coalesce,
-    hspmm,
-    layout_name,
-    place,
-    resize_as_sparse_,
-    smm,
-    sspaddmm,
-    values_of,
+    LEVEL, Sparse, buffer_of, coalesce, hspmm, layout_name, place, resize_as_sparse_, smm, sspaddmm, values_of,
     wrap,
 )
 from mortice.tensor import TensorBase, make

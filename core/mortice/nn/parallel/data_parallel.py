@@ -8,6 +8,8 @@ import mortice
 from mortice.nn.module import Module
 from mortice.notice import warn
 
+__all__ = ["DataParallel", "data_parallel"]
+
 
 def _devices(device_ids: Any) -> list[Any]:
     """Return the given devices, none where there is no accelerator; say so when more than one would be needed."""

@@ -9,6 +9,8 @@ from typing import Any
 import mortice
 from mortice.nn.module import Module
 
+__all__ = ["DistributedDataParallel"]
+
 
 class DistributedDataParallel(Module):
     """Run a module as it is, in a process group of one; names in the state_dict start with `module.`.

@@ -11,7 +11,7 @@ from mortice.vision.models import initial
 from mortice.vision.models.registry import register
 
 __all__ = [
-    "BasicBlock", "Bottleneck", "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152",
+    "ResNet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152",
     "resnext50_32x4d", "resnext101_32x8d", "resnext101_64x4d", "wide_resnet50_2", "wide_resnet101_2",
 ]  # fmt: skip
 

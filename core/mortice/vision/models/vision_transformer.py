@@ -12,7 +12,7 @@ from mortice import nn
 from mortice.vision.models.registry import register
 from mortice.vision.ops import MLP, Conv2dNormActivation
 
-__all__ = ["ConvStemConfig", "VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32"]
+__all__ = ["VisionTransformer", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32"]
 
 _norm = partial(nn.LayerNorm, eps=1e-6)
 

@@ -13,6 +13,8 @@ from mortice.vision.transforms import functional as F
 from mortice.vision.transforms._draws import fill_for, integer
 from mortice.vision.transforms.functional import InterpolationMode
 
+__all__ = ["AutoAugmentPolicy"]
+
 
 class AutoAugmentPolicy(Enum):
     """Policies that AutoAugment learned, each on a data set."""

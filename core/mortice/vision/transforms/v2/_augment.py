@@ -21,6 +21,8 @@ from mortice.vision.transforms.v2._utils import _parse_labels_getter, has_any, q
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
 
+__all__ = ["CutMix", "JPEG", "MixUp", "RandomErasing"]
+
 
 class RandomErasing(ForImages, RandomApplyTransform):
     """Put a value, or noise, in place of a random box of an image, with probability `p`.

@@ -19,6 +19,8 @@ from mortice.vision.transforms.v2._utils import IMAGE_LIKE, check_type
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, KeyPoints, Mask, Video
 
+__all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
+
 _NAMES = f"Identity {_v1._MOVES} {_v1._COLOURS} {_v1._LEVELS}"
 
 

@@ -12,6 +12,12 @@ from mortice.vision.transforms.v2 import functional as F
 from mortice.vision.transforms.v2._transform import RandomApplyTransform, Transform
 from mortice.vision.transforms.v2._utils import query_chw
 
+__all__ = [
+    "ColorJitter", "Grayscale", "RGB", "RandomAdjustSharpness", "RandomAutocontrast",
+    "RandomChannelPermutation", "RandomEqualize", "RandomGrayscale", "RandomInvert",
+    "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize",
+]  # fmt: skip
+
 
 class Grayscale(Transform):
     """Make images black and white, in 1 or 3 channels."""

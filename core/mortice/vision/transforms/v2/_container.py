@@ -11,6 +11,8 @@ from mortice.vision import transforms as v1
 from mortice.vision.transforms._draws import chance
 from mortice.vision.transforms.v2._transform import Transform, check_probability
 
+__all__ = ["Compose", "RandomApply", "RandomChoice", "RandomOrder"]
+
 
 class _Container(Transform):
     def __init__(self, transforms: Any) -> None:

@@ -27,6 +27,12 @@ from mortice.vision.transforms.v2._utils import (
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, BoundingBoxFormat, Image, KeyPoints, Mask
 
+__all__ = [
+    "CenterCrop", "ElasticTransform", "FiveCrop", "Pad", "RandomAffine", "RandomCrop", "RandomHorizontalFlip",
+    "RandomIoUCrop", "RandomPerspective", "RandomResize", "RandomResizedCrop", "RandomRotation",
+    "RandomShortestSize", "RandomVerticalFlip", "RandomZoomOut", "Resize", "ScaleJitter", "TenCrop",
+]  # fmt: skip
+
 # ---- settings ----
 
 

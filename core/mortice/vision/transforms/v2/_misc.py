@@ -29,6 +29,13 @@ from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.transforms.v2.functional._points import good_points
 from mortice.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, TVTensor, Video
 
+__all__ = [
+    "ClampBoundingBoxes", "ClampKeyPoints", "ConvertBoundingBoxFormat", "ConvertImageDtype", "GaussianBlur",
+    "GaussianNoise", "Identity", "Lambda", "LinearTransformation", "Normalize", "PILToTensor",
+    "SanitizeBoundingBoxes", "SanitizeKeyPoints", "SetClampingMode", "ToDtype", "ToImage", "ToPILImage",
+    "ToPureTensor", "ToTensor", "UniformTemporalSubsample",
+]  # fmt: skip
+
 
 def _is_array(value: Any) -> bool:
     """Tell whether an object is a NumPy array, without importing NumPy."""

@@ -14,6 +14,8 @@ from mortice.vision.transforms.v2._utils import check_type, has_any
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel_for
 from mortice.vision.tv_tensors import Image, Video
 
+__all__ = ["Transform"]
+
 
 class Transform(nn.Module):
     """The base of transforms of samples in any nest of lists, tuples and dicts.

@@ -12,6 +12,10 @@ from mortice.vision.transforms.v2 import functional as F
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
 
+__all__ = [
+    "check_type", "get_bounding_boxes", "get_keypoints", "has_all", "has_any", "query_chw", "query_size",
+]  # fmt: skip
+
 # ---- questions about inputs ----
 
 
