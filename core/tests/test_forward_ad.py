@@ -454,3 +454,25 @@ def test_the_gradient_of_forward_mode_passes_what_was_written_into_a_constant(wr
 
     found = grad(lambda a: jvp(f, (a,), (t,))[1])(a)
     assert found.abs().sum() > 0 and found.tolist() == pytest.approx(jvp(grad(f), (a,), (t,))[1].tolist())
+
+
+def test_the_gradient_of_a_dual_tensor_is_that_of_its_value_inside_the_level_and_after_it():
+    a, t = mt.tensor([1.0, 2.0], dtype=f64, requires_grad=True), mt.tensor([3.0, 5.0], dtype=f64)
+    layer = nn.Linear(2, 1, dtype=f64)
+
+    def of(y, *given):
+        return mt.autograd.grad(y, a, *given, retain_graph=True)[0].tolist()
+
+    with forward_ad.dual_level():
+        z = forward_ad.make_dual(a, t)
+        y = z * z * z
+        assert of(y.sum()) == [3, 12] and of(y, mt.tensor([1.0, 10.0], dtype=f64)) == [3, 120] and of(y, z) == [3, 24]
+        total, tangent = y.sum(), forward_ad.unpack_dual(y).tangent
+        out = layer(z).square().sum()
+        out.backward()
+        pushed = forward_ad.unpack_dual(out).tangent
+    assert of(total) == of((y / 2 + y / 2).sum()) == [3, 12] and of(tangent.sum()) == [18, 60]
+    slope = 2 * (layer.weight @ a + layer.bias)
+    assert layer.weight.grad.tolist() == [pytest.approx((slope * a).tolist())] and layer.bias.grad.tolist() == pytest.approx(slope.tolist())
+    assert pushed.item() == pytest.approx((slope * (layer.weight @ t)).item())
+    assert jvp(grad(lambda x: (x**3).sum()), (a.detach(),), (t,))[1].tolist() == [18, 60]

@@ -9,9 +9,9 @@ from mortice import call as _call
 from mortice.autograd.graph import GradientEdge
 from mortice.backward import backward as walk
 from mortice.errors import ShapeError
-from mortice.graph import AccumulateGrad
+from mortice.graph import AccumulateGrad, Node
 from mortice.layout import contiguous_format
-from mortice.levels import chain, raise_to
+from mortice.levels import CrossNode, chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
 from mortice.notice import warn
@@ -76,7 +76,34 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
     return g
 
 
-def _start(name: str, tensors: Any, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], list[Any], bool]:
+def _enters(node: Any, level: Any) -> bool:
+    """Tell whether a graph leads to a tensor below a level."""
+    left: list[Any] = [node]
+    seen: set[Any] = set()
+    while left:
+        node = left.pop()
+        if node not in seen and isinstance(node, Node):
+            seen.add(node)
+            if isinstance(node, CrossNode) and node.device.level is level:
+                return True
+            left += node.edges
+    return False
+
+
+def _value(t: Any, g: Any, inputs: Any) -> tuple[Any, Any]:
+    """Return what is differentiated of an output, and its gradient: in forward mode the value, if the inputs lie below."""
+    level = t._device.level
+    while hasattr(level, "primal") and t._data is not None and t._rg:
+        if not _enters(t._node, level) if inputs is None else any([level in chain(i._device) for i in inputs]):
+            break
+        t, g = level.primal(t), level.primal(g) if isinstance(g, TensorBase) else g
+        level = t._device.level
+    return t, g
+
+
+def _start(
+    name: str, tensors: Any, grads: Any, create_graph: bool, inputs: Any = None
+) -> tuple[tuple[Any, ...], list[Any], bool]:
     """Return outputs, their gradients (a missing one is 1 for a one-element tensor), and whether these stay Tensors.
 
     They do where a graph is made, and where one is of a level that its output knows nothing of.
@@ -85,6 +112,9 @@ def _start(name: str, tensors: Any, grads: Any, create_graph: bool) -> tuple[tup
     given: Sequence[Any] = (None,) * len(outs) if grads is None else as_tuple(grads)
     if len(given) != len(outs):
         raise RuntimeError(f"{name}: got {len(outs)} tensors and {len(given)} gradients.")
+    if any([t._device.level is not None for t in outs]):
+        with set_grad_enabled(True):
+            outs, given = zip(*[_value(t, g, inputs) for t, g in zip(outs, given)])
     seeds = [_seed(name, i, t, g, create_graph) for i, (t, g) in enumerate(zip(outs, given))]
     above = any([g._device is not t._device for g, t in zip(seeds, outs)])
     return outs, seeds if create_graph or above else [g._data for g in seeds], above
@@ -118,7 +148,7 @@ def backward(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient: "
             "the .grad that it keeps holds the graph that ends at it. Use autograd.grad, or set .grad to None after use."
         )
-    outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph)
+    outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph, inputs)
     keep = create_graph if retain_graph is None else retain_graph
     walk(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)
 
@@ -150,7 +180,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(as_tuple(outputs), wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads)
-    outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph)
+    outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph, wanted)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     found = walk(

@@ -115,8 +115,9 @@ class Level:
         """Bring them down again, what was written then being in their memory; tell whether it could be."""
         value, family = self.settled(storage.root), list(storage.live())
         k = family[0]._device.inner.backend if family else None
-        recorded = any([s._rg for s in family])  # then nodes have kept what was there
-        if k is not None and k.mutable and value is not None and (storage.pinned or not recorded):
+        if not storage.pinned and any([s._rg for s in family]):
+            return value is not None  # nodes have kept them, and they outlive the level as its results do
+        if k is not None and k.mutable and value is not None:
             k.setitem(memory, (...,), value)
         elif value is not None:
             memory, before = value, {}
