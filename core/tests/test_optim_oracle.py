@@ -300,6 +300,8 @@ MISUSE = {
     "complex for Adafactor": lambda t: stepped(t, t.optim.Adafactor([P(t, 2, 2, dtype=t.complex64)])),
     "dense for SparseAdam": lambda t: stepped(t, t.optim.SparseAdam([P(t)])),
     "complex for SparseAdam": lambda t: t.optim.SparseAdam([P(t, 2, 2, dtype=t.complex64)]),
+    "sparse parameters for SparseAdam": lambda t: t.optim.SparseAdam([{"params": [P(t), P(t).to_sparse().detach()]}]),
+    "no eps for SparseAdam": lambda t: t.optim.SparseAdam([P(t)], eps=0.0),
     "SparseAdam without gradient": lambda t: t.optim.SparseAdam([P(t)]).step(),
     "groups for LBFGS": lambda t: t.optim.LBFGS([{"params": [P(t)]}, {"params": [P(t)]}]),
     "no closure for LBFGS": lambda t: t.optim.LBFGS([P(t)]).step(),

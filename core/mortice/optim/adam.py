@@ -190,11 +190,15 @@ class SparseAdam(Optimizer):
     ) -> None:  # fmt: skip
         check_lr(lr)
         check(lr > 0.0, f"Invalid learning rate: {lr}")
-        check_not_negative(eps=eps)
+        check(eps > 0.0, f"Invalid epsilon value: {eps}")
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
-        places = [[i, j] for i, g in enumerate(self.param_groups) for j, p in enumerate(g["params"]) if p.is_complex()]
-        check(not places, f"Complex params at indices {places}: SparseAdam does not support complex parameters")
+        places = [([i, j], p) for i, g in enumerate(self.param_groups) for j, p in enumerate(g["params"])]
+        for kind, found, why in (
+            ("Sparse", [at for at, p in places if p.is_sparse], "requires dense parameter tensors"),
+            ("Complex", [at for at, p in places if p.is_complex()], "does not support complex parameters"),
+        ):
+            check(not found, f"{kind} params at indices {found}: SparseAdam {why}")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the rows that the gradients have; dense gradients are refused."""
