@@ -375,10 +375,9 @@ class Undefined(UnpicklingError, AttributeError):
 def _turned(data: Any, width: int) -> Any:
     """Return bytes with those of each number turned round."""
     whole = bytes(data)
-    out = bytearray(whole)
+    out, end = bytearray(whole), len(whole) // width * width
     for i in range(width):
-        if len(out) % width == 0:  # what is cut short is refused later
-            out[i::width] = whole[width - 1 - i :: width]
+        out[i:end:width] = whole[width - 1 - i : end : width]
     return out
 
 
