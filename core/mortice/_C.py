@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
@@ -68,6 +68,14 @@ def _is_tracing() -> bool:
 def _are_functorch_transforms_active() -> bool:
     """Tell whether a transform that hands tensors of its own to a function, as vmap does, is running; grad hands plain ones."""
     return any(level.transforms for level in stack.levels)
+
+
+def _is_batched(tensor: Any) -> bool:
+    """Tell whether a tensor stands for one sample of those that vmap maps over."""
+    return getattr(tensor._device.level, "name", "") == "vmap"
+
+
+_functorch = SimpleNamespace(is_batchedtensor=_is_batched)
 
 
 def _jit_set_profiling_mode(profiling_flag: bool) -> bool:

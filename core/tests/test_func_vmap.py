@@ -716,6 +716,14 @@ def test_libraries_ask_whether_a_transform_runs() -> None:
     assert seen == [True, False] and not active()  # grad hands plain tensors
 
 
+def test_libraries_ask_whether_a_tensor_is_a_sample() -> None:
+    batched = mt._C._functorch.is_batchedtensor
+    seen = []
+    vmap(lambda x: seen.append((batched(x), batched(mt.ones(2)))) or x)(mt.ones(2))
+    mt.func.jvp(lambda x: seen.append(batched(x)) or x, (mt.ones(2),), (mt.ones(2),))
+    assert seen == [(True, False), False] and not batched(mt.ones(2))
+
+
 def test_associative_scan_refuses_what_has_no_length() -> None:
     from mortice._higher_order_ops import associative_scan
 

@@ -214,6 +214,7 @@ def test_typed_classes_make_and_recognise_tensors():
 def test_what_no_tensor_is():
     x = mt.ones(2)
     assert not (x.is_sparse or x.is_quantized or x.is_nested or x.is_meta or x.is_mps) and x.name is None
+    assert mt.Tensor.is_mps.__get__(x) is False and mt.Tensor.is_mps != mt.Tensor.is_nested
     assert x.is_set_to(x) and not x.is_set_to(x.clone()) and not x[:1].is_set_to(x)
 
 

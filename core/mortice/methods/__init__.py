@@ -187,8 +187,9 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         return self._device.type == "meta"
 
     # What no tensor here is.
-    is_quantized = is_mkldnn = is_nested = False
-    is_ipu = is_maia = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
+    is_quantized, is_mkldnn, is_nested, is_ipu, is_maia, is_mps, is_mtia, is_vulkan, is_xla, is_xpu = (
+        property(lambda self: False) for _ in range(10)
+    )
     name = None
     is_nonzero, is_same_size, is_set_to = queries.is_nonzero, queries.is_same_size, queries.is_set_to
 
