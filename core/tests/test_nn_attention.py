@@ -448,6 +448,10 @@ def test_linear_cross_entropy_is_both():
     assert list(loss.state_dict()) == ["linear.weight"] and loss(x, target).ndim == 0
     with pytest.raises(RuntimeError, match="ignore_index"):
         F.linear_cross_entropy(x, w[:, 0], mt.ones(4, 5), ignore_index=1)
+    with pytest.raises(RuntimeError, match=r"expected weight shape to be \(5,\), got \(3,\)"):
+        nn.LinearCrossEntropyLoss(3, 5, weight=mt.ones(3))
+    with pytest.raises(RuntimeError, match=r"expected label_smoothing to be in range \[0, 1\], got 2.0"):
+        nn.LinearCrossEntropyLoss(3, 5, label_smoothing=2.0)
 
 
 @pytest.mark.parametrize("nd", [1, 2, 3])
