@@ -9,10 +9,8 @@ from typing import Any
 from mortice.backends.plugins import resolve
 from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
-from mortice.modes import set_grad_enabled
 from mortice.mps import is_available as _mps_is_available  # noqa: F401
 
-_set_grad_enabled = set_grad_enabled
 _TensorMeta = type(Tensor)
 
 
@@ -79,6 +77,8 @@ _jit_set_profiling_executor = _jit_set_profiling_mode
 def __getattr__(name: str) -> Any:
     if name == "_VariableFunctions":
         return import_module("mortice")
+    if name == "_set_grad_enabled":
+        return import_module("mortice").set_grad_enabled
     if name == "_LinAlgError":
         return import_module("mortice.linalg").LinAlgError
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
