@@ -549,3 +549,72 @@ def test_VD05_VD13_what_there_is():
     )
     classes = [getattr(datasets, name) for name in datasets.__all__ if name != "wrap_dataset_for_transforms_v2"]
     assert all(issubclass(cls, datasets.VisionDataset) for cls in classes)
+
+
+CELEBA = {
+    "list_eval_partition.txt": "a.jpg 0\nb.jpg 0\nc.jpg 1\nd.jpg 2\n",
+    "identity_CelebA.txt": "a.jpg 7\nb.jpg 8\nc.jpg 7\nd.jpg 9\n",
+    "list_bbox_celeba.txt": "4\nimage_id x_1 y_1 width height\na.jpg  95  71 226 313\nb.jpg 1 2 3 4\nc.jpg 5 6 7 8\nd.jpg 9 8 7 6\n",
+    "list_landmarks_align_celeba.txt": "4\nx y\na.jpg 69 109\nb.jpg  1  2\nc.jpg  3  4\nd.jpg  5  6\n",
+    "list_attr_celeba.txt": "4\nSmiling Young \na.jpg -1  1\nb.jpg  1  1\nc.jpg -1 -1\nd.jpg  1 -1\n",
+}
+
+
+def celeba(monkeypatch, kind, root):
+    monkeypatch.setattr(kind, "file_list", [("", None, name) for name in ("img_align_celeba.zip", *CELEBA)])
+    folder = root / "celeba" / "img_align_celeba"
+    if not folder.is_dir():
+        folder.mkdir(parents=True)
+        for name, text in CELEBA.items():
+            (folder.parent / name).write_text(text)
+        for shade, name in enumerate("abcd"):
+            Image.new("RGB", (6, 5), (60 * shade, 0, 0)).save(folder / f"{name}.jpg", quality=100)
+    return partial(kind, root)
+
+
+def test_celeba(tmp_path, monkeypatch):
+    with pytest.raises(RuntimeError, match="list_attr_celeba.txt is not there"):
+        datasets.CelebA(tmp_path)
+    make = celeba(monkeypatch, datasets.CelebA, tmp_path)
+    data = make()
+    picture, target = data[1]
+    assert len(data) == 2 and picture.size == (6, 5) and target.tolist() == [1, 1] and data[0][1].tolist() == [0, 1]
+    every = make(split="all", target_type=["identity", "bbox", "landmarks"], transform=lambda p: p.size, target_transform=list)
+    size, (identity, box, marks) = every[3]
+    assert size == (6, 5) and identity.item() == 9 and box.tolist() == [9, 8, 7, 6] and marks.tolist() == [5, 6]
+    assert len(every) == 4 and make(split="test").filename == ["d.jpg"] and make(target_type=[])[0][1] is None
+    with pytest.raises(ValueError, match='Target type "age" is not recognized.'):
+        make(target_type="age")[0]
+    with pytest.raises(RuntimeError, match="target_transform is specified but target_type is empty"):
+        make(target_type=[], target_transform=list)
+    with pytest.raises(ValueError, match="Unknown value 'dev' for argument split"):
+        make(split="dev")
+
+
+@pytest.mark.oracle
+def test_celeba_as_torchvision_reads_it(tmp_path, monkeypatch):
+    theirs = pytest.importorskip("torchvision_side", reason="the oracle is torchvision").torchvision.datasets.CelebA
+    for settings in ({}, {"target_type": ["bbox"]}, {"split": "all", "target_type": ["attr", "identity", "bbox", "landmarks"]}):
+        ours, other = (celeba(monkeypatch, kind, tmp_path)(**settings) for kind in (datasets.CelebA, theirs))
+        assert len(ours) == len(other) and ours.attr_names == other.attr_names and ours.filename == list(other.filename)
+        assert repr(ours) == repr(other)
+        for (x, t), (y, u) in zip(ours, other, strict=False):
+            assert np.array_equal(np.asarray(x), np.asarray(y))
+            for a, b in zip(*((v if isinstance(v, tuple) else (v,)) for v in (t, u)), strict=True):
+                assert a.tolist() == b.tolist() and str(a.dtype).split(".")[-1] == str(b.dtype).split(".")[-1]
+
+
+def test_celeba_is_fetched_where_it_is_shared(tmp_path, monkeypatch):
+    make, asked = celeba(monkeypatch, datasets.CelebA, tmp_path), []
+    make(download=True)  # all is there
+    fetch = lambda urls, path, *_: asked.append((urls[0].partition("?")[2].partition("&")[0], os.path.basename(path)))
+    monkeypatch.setattr(datasets.utils, "fetch", fetch)
+    datasets.utils.download_file_from_google_drive("a-1_b", tmp_path)
+    assert asked == [("id=a-1_b", "a-1_b")]
+    monkeypatch.setattr(datasets.CelebA, "file_list", [("x", "0" * 32, "list_attr_celeba.txt"), ("y", None, "img_align_celeba.zip")])
+    monkeypatch.setattr(datasets.celeba, "extract_archive", lambda path: asked.append(path))
+    with pytest.raises(RuntimeError, match="list_attr_celeba.txt differs from what was published"):
+        make(download=True)
+    assert asked[1:] == [
+        ("id=x", "list_attr_celeba.txt"), ("id=y", "img_align_celeba.zip"), str(tmp_path / "celeba" / "img_align_celeba.zip"),
+    ]  # fmt: skip

@@ -72,11 +72,12 @@ namespace linear {
 // ---- arrays of matrices ----
 
 
-// Whether LAPACK takes these matrices: its dtypes, sizes that its ints can count, and not nothing.
-inline bool served(const Array &x) {
+// Whether LAPACK takes these matrices: its dtypes, sizes that its ints can count, and not nothing. It works in room for several
+// matrices of their size, and for some lines of `most`; where `square`, the result has `most` lines of `most`.
+inline bool served(const Array &x, bool square = false) {
     if (x.dtype < F32 || x.ndim < 2 || x.size == 0) return false;
     const int64_t m = x.shape()[x.ndim - 2], n = x.shape()[x.ndim - 1], most = m > n ? m : n;
-    return most <= 20000 && (m + n) * most < INT_MAX / 8;
+    return most < 1 << 24 && (square ? most : m + n - most) * most < INT_MAX / 16;
 }
 
 struct Shape {

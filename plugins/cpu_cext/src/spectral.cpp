@@ -120,10 +120,10 @@ PyObject *qr(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[2];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
-    if (!served(x)) return default_body();
-    need_lapack();
     auto is = [&](const char *text) { return a[1] && PyUnicode_Check(a[1]) && PyUnicode_CompareWithASCIIString(a[1], text) == 0; };
     const bool only_r = is("r"), complete = is("complete");
+    if (!served(x, complete)) return default_body();
+    need_lapack();
     const Shape s(x);
     const int64_t steps = s.m < s.n ? s.m : s.n, size = complete ? s.m : steps;
     const Ref columns = columns_of(x);
@@ -313,9 +313,9 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *a[2];
     arguments(N, args, count, names, a);
     Array &x = as_array(a[0]);
-    if (!served(x)) return default_body();
-    need_lapack();
     const bool full = !a[1] || as_bool(a[1]);
+    if (!served(x, full)) return default_body();
+    need_lapack();
     const Shape s(x);
     const int64_t k = s.m < s.n ? s.m : s.n;
     // Column by column: the transposed matrix has the same values, but vectors of other signs than PyTorch's and NumPy's.

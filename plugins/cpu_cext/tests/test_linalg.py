@@ -5,7 +5,7 @@ import pytest
 
 np = pytest.importorskip("numpy", reason="the reference is NumPy's")
 pytest.importorskip("mortice_cpu_numpy.backend", reason="the reference is cpu_numpy")
-pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
+extension = pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
 
 from products import TOLERANCE, Pair  # noqa: E402
 
@@ -211,3 +211,20 @@ def test_nan_in_one_matrix_leaves_the_others(pair):
     for kernel in ("svd", "eigh"):
         found = [pair.numpy(a) for a in getattr(pair.own, kernel)(pair.array(x))]
         assert all(np.isfinite(a[1]).all() for a in found)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16384, 200), (50000, 2), (2, 50000)])
+def test_lapack_takes_matrices_with_a_long_side(pair, rows, columns):
+    x = random("float32", (rows, columns))
+    a = pair.array(x)
+    for kernel, settings in (("qr", {"mode": "reduced"}), ("geqrf", {}), ("svd", {"full_matrices": False}), ("lu_ex", {})):
+        assert getattr(extension, f"partial_{kernel}")(a, **settings) is not NotImplemented, kernel
+    q, r = (pair.numpy(part) for part in pair.own.qr(a, mode="reduced"))
+    close(q @ r, x, "float32", loose=10)
+    u, sizes, vh = (pair.numpy(part) for part in pair.own.svd(a, full_matrices=False))
+    close((u * sizes) @ vh, x, "float32", loose=10)
+
+
+def test_results_too_long_for_lapack_are_left_to_the_default_body(pair):
+    a = pair.array(np.zeros((20000, 1), np.float32))
+    assert extension.partial_qr(a, mode="complete") is NotImplemented is extension.partial_svd(a, full_matrices=True)

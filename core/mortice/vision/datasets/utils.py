@@ -10,8 +10,8 @@ from mortice.utils.fetch import DownloadError, digest, fetch
 from mortice.vision.datasets.archives import extract_archive
 
 __all__ = [
-    "DownloadError", "calculate_md5", "check_integrity", "check_md5", "download_and_extract_archive", "download_url",
-    "extract_archive", "iterable_to_str", "list_dir", "list_files", "verify_str_arg",
+    "DownloadError", "calculate_md5", "check_integrity", "check_md5", "download_and_extract_archive",
+    "download_file_from_google_drive", "download_url", "extract_archive", "iterable_to_str", "list_dir", "list_files", "verify_str_arg",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
@@ -47,6 +47,11 @@ def download_url(
     urls = [url] if isinstance(url, str) else list(url)
     path = os.path.join(os.path.expanduser(root), filename or os.path.basename(urls[0]))
     fetch(urls, path, None if md5 is None else lambda p: check_md5(p, md5), max_redirect_hops)
+
+
+def download_file_from_google_drive(file_id: str, root: Path, filename: Path | None = None, md5: str | None = None) -> None:
+    """Fetch a file that Google Drive shares under a number into a folder, unless it is there with that checksum."""
+    download_url(f"https://drive.usercontent.google.com/download?id={file_id}&export=download&confirm=t", root, filename or file_id, md5)
 
 
 def download_and_extract_archive(
