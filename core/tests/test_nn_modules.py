@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections import OrderedDict
 
+import numpy as np
 import pytest
 
 import mortice as mt
@@ -111,6 +112,13 @@ def test_the_state_that_a_class_takes_from_is_a_copy():
     net.handle = open
     for _ in range(2):
         assert not hasattr(copy.deepcopy(net), "handle") and net.handle is open
+
+
+def test_sizes_may_be_integers_of_numpy():
+    n = np.int64(3)
+    assert nn.LayerNorm(n).normalized_shape == (3,) and nn.RMSNorm(n)(mt.ones(2, 3)).shape == (2, 3)
+    for pool in (nn.MaxPool2d(n), nn.AvgPool2d(n), nn.MaxPool2d(3, n)):
+        assert pool(mt.ones(1, 3, 3)).tolist() == [[[1]]]
 
 
 def test_sizes_of_padding_are_repeated_from_the_last():

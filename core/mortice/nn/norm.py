@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import mortice
@@ -283,7 +284,7 @@ class _RowNorm(Module):
     def _setup(
         self, normalized_shape: Any, eps: float | None, elementwise_affine: bool, bias: bool, device: Any, dtype: Any
     ) -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         if elementwise_affine:
             self.weight = Parameter(mortice.empty(shape, device=device, dtype=dtype))

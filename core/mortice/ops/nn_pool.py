@@ -227,7 +227,7 @@ def _window(
 ) -> tuple[Any, ...]:
     """Return checked (kernel, stride, padding, dilation); refuse inputs that no window fits."""
     kernel = _ints(name, "kernel_size", kernel, nd)
-    stride = kernel if stride is None or stride == [] or stride == () else _ints(name, "stride", stride, nd)
+    stride = kernel if stride is None or isinstance(stride, (list, tuple)) and not stride else _ints(name, "stride", stride, nd)
     padding, dilation = _ints(name, "padding", padding, nd), _ints(name, "dilation", dilation, nd)
     if not isinstance(x, TensorBase):
         check_pool_input(name, x, nd)
