@@ -11,7 +11,7 @@ from mortice.call import no_tensor
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
-from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
+from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.notice import warn
@@ -43,7 +43,10 @@ from mortice.sparse.coo import (
 )
 from mortice.tensor import TensorBase, make
 
-__all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
+__all__ = [
+    "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax",
+    "spdiags", "sum",
+]  # fmt: skip
 
 
 def nothing(
@@ -324,6 +327,25 @@ class SparseRows(Node):
         made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
         run.after.append(lambda: arrive(table, made, True, _gradients, True))
         return (None,)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """Make a sparse matrix from rows, which lie on the diagonals at offsets: what stands at j in a row comes to column j."""
+    rows, at = diagonals.reshape(-1, diagonals.shape[-1]) if diagonals.ndim else diagonals.reshape(1, 1), offsets.reshape(-1)
+    if max(diagonals.ndim, offsets.ndim + 1, 2) > 2 or len(rows) != len(at) or len(shape) != 2:
+        raise RuntimeError(
+            f"spdiags: expected as many offsets as diagonals, and two sizes; got {tuple(offsets.shape)} for "
+            f"{tuple(diagonals.shape)} and {tuple(shape)}."
+        )
+    if at.dtype is not mortice.int64 or len(at.unique()) != len(at):
+        raise RuntimeError(f"spdiags: expected int64 offsets without duplicate values; got {at.dtype}, {at.tolist()}.")
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise RuntimeError(f"spdiags: expected layout sparse_coo, sparse_csr or sparse_csc; got {layout}.")
+    column = mortice.arange(rows.shape[1], device=rows.device).expand(rows.shape)
+    row = column - at.unsqueeze(1)
+    kept = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    made = sparse_coo_tensor(mortice.stack([row[kept], column[kept]]), rows[kept], tuple(shape))
+    return made if layout in (None, sparse_coo) else made.to_sparse(layout=layout)
 
 
 def embedding(table: Any, at: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
