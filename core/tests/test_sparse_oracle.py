@@ -303,3 +303,22 @@ def test_low_rank_parts_of_sparse_matrices_are_those_of_dense_ones(make, shape):
     if make == "to_sparse":
         s, expected = (lib.pca_lowrank(x, q=4)[1].tolist() for lib, x in ((mt, sparse), (torch, values.to_sparse())))
         assert s == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("layout", [None, "sparse_csr", "sparse_csc"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 3)])
+def test_matrices_of_diagonals(shape, layout):
+    rows, offsets = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], [-1, 2, 0]
+    made = [
+        lib.sparse.spdiags(lib.tensor(rows), lib.tensor(offsets), shape, layout and getattr(lib, layout)) for lib in (torch, mt)
+    ]
+    assert made[1].to_dense().tolist() == made[0].to_dense().tolist()
+    assert str(made[1].layout).split(".")[1] == str(made[0].layout).split(".")[1]
+    for wrong in ([0, 0, 1], [1], [[0, 1, 2]]):
+        for lib in (torch, mt):
+            with pytest.raises(RuntimeError):
+                lib.sparse.spdiags(lib.tensor(rows), lib.tensor(wrong), shape)
+    narrow = mt.sparse.spdiags(mt.tensor(rows), mt.tensor(offsets), (5, 2))  # where PyTorch writes outside its memory
+    assert narrow.to_dense().tolist() == [[7, 0], [1, 8], [0, 2], [0, 0], [0, 0]]
+    with pytest.raises(RuntimeError, match="Only output layouts"):
+        mt.sparse.spdiags(mt.tensor(rows), mt.tensor(offsets), shape, mt.strided)
