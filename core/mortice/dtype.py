@@ -296,8 +296,8 @@ class finfo:
     """Limits of a floating point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type: DType | None = None) -> None:
-        d = _Default.float if type is None else type
-        if not isinstance(d, DType) or d.kind not in "fc":
+        d = _Default.float if type is None else as_dtype("finfo", type)
+        if d.kind not in "fc":
             raise DTypeError(f"finfo: expected a floating point dtype; got {d!r}. Use iinfo for integers.")
         known = _LIMITS.get(d)
         if known is not None:
@@ -333,12 +333,13 @@ class iinfo:
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, type: DType) -> None:
-        if not isinstance(type, DType) or type.kind not in "iu":
+        d = as_dtype("iinfo", type)
+        if d.kind not in "iu":
             raise DTypeError(f"iinfo: expected an integer dtype; got {type!r}. Use finfo for floating point.")
-        self.bits = 8 * type.itemsize
-        self.min = -(2 ** (self.bits - 1)) if type.kind == "i" else 0
-        self.max = 2 ** (self.bits - (type.kind == "i")) - 1
-        self.dtype = type.name
+        self.bits = 8 * d.itemsize
+        self.min = -(2 ** (self.bits - 1)) if d.kind == "i" else 0
+        self.max = 2 ** (self.bits - (d.kind == "i")) - 1
+        self.dtype = d.name
 
     __eq__ = finfo.__eq__
 

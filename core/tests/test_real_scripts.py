@@ -591,3 +591,10 @@ def test_old_names_say_what_there_is(monkeypatch):
     finally:
         mt._C._set_grad_enabled(True)
     assert mt.is_grad_enabled()
+
+
+def test_limits_of_pythons_types_are_those_of_their_dtypes():
+    assert mt.finfo(float) == mt.finfo(mt.float64) == mt.finfo(complex) and mt.iinfo(int) == mt.iinfo(mt.int64)
+    for ask, given in ((mt.finfo, int), (mt.finfo, [float]), (mt.iinfo, float), (mt.iinfo, bool), (mt.iinfo, "int64")):
+        with pytest.raises(TypeError, match=f"{ask.__name__}: expected"):
+            ask(given)
