@@ -28,7 +28,7 @@ struct BinaryTable {
     Inner lerp[DTYPES];    // start, end, weight
     Inner addcmul[DTYPES], addcdiv[DTYPES];  // x, a, b, value
 };
-MORTICE_NARROW_MIXED_TABLE(BinaryTable, binary)
+MORTICE_MIXED_TABLE(BinaryTable, binary)
 
 struct BinaryMathTable { Inner two[ALL_BINARY_OPS - BINARY_OPS][DTYPES]; };
 MORTICE_MIXED_TABLE(BinaryMathTable, binary_math)
