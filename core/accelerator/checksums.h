@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 /* The remainder that `crc` and whole blocks of 16 bytes, 64 of them or more, leave: folded by products without carries, as
@@ -44,8 +45,8 @@ static PyObject *crc32(PyObject *Py_UNUSED(module), PyObject *data) {
 }
 static PyMethodDef fast_crc32 = {"crc32", crc32, METH_O, NULL};
 static int add_crc32(PyObject *module) {
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1")) return 0;
+    unsigned a, b, c, d;  // the compiler's own question would bring 5 KB of other answers
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_PCLMUL) || !(c & bit_SSE4_1)) return 0;
     PyObject *made = PyCFunction_New(&fast_crc32, NULL);
     int failed = made ? PyModule_AddObjectRef(module, "crc32", made) : -1;
     Py_XDECREF(made);

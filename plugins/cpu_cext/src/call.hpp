@@ -87,9 +87,9 @@ template <class... Rs> PyObject *as_tuple(const Rs &...items) {
 // ---- the GIL ----
 
 // The state of this thread while it has let go of the GIL; by it parallel_for asks Python for signals now and then.
-extern thread_local PyThreadState *unlocked_state;
-extern thread_local bool must_finish;  // whether this thread's kernel overwrites what somebody has: signals wait
-extern thread_local int unlocked_threads;  // what num_threads() stays meanwhile: others may set it
+extern constinit thread_local PyThreadState *unlocked_state;
+extern constinit thread_local bool must_finish;  // whether this thread's kernel overwrites what somebody has: signals wait
+extern constinit thread_local int unlocked_threads;  // what num_threads() stays meanwhile: others may set it
 
 // Lets other Python threads run while it lives, where there is enough work to be worth it.
 class Unlocked {

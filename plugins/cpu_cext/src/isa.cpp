@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#if !defined(MORTICE_ONLY)
+#include <cpuid.h>
+#endif
 
 namespace mortice {
 
@@ -11,13 +14,15 @@ static Level detect() {
 #if defined(MORTICE_ONLY)
     return MORTICE_ONLY_LEVEL;
 #else
-    __builtin_cpu_init();
+    // Asked of the processor: the compiler's own question brings 5 KB of other answers. The system must keep the registers too.
+    constexpr unsigned plain = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C | bit_POPCNT, avx2 = bit_AVX2 | bit_BMI | bit_BMI2;
+    constexpr unsigned avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    unsigned a, b, c, d, found, kept;
     Level best = LEVEL_BASELINE;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
-        best = LEVEL_AVX2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl"))
-            best = LEVEL_AVX512;
+    if (__get_cpuid_count(7, 0, &a, &found, &c, &d) && __get_cpuid(1, &a, &b, &c, &d) && (c & plain) == plain) {
+        __asm__("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
+        if ((found & avx2) == avx2 && (kept & 0x06) == 0x06)
+            best = (found & avx512) == avx512 && (kept & 0xe6) == 0xe6 ? LEVEL_AVX512 : LEVEL_AVX2;
     }
     const char *wanted = getenv("MORTICE_ISA");
     if (wanted && !strcmp(wanted, "baseline")) return LEVEL_BASELINE;

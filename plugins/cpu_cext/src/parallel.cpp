@@ -245,9 +245,9 @@ void set_num_threads(int n) {
     slot()->wanted.store(n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS, std::memory_order_relaxed);
 }
 
-thread_local PyThreadState *unlocked_state = nullptr;
-thread_local bool must_finish = false;
-thread_local int unlocked_threads = 1;
+constinit thread_local PyThreadState *unlocked_state = nullptr;
+constinit thread_local bool must_finish = false;
+constinit thread_local int unlocked_threads = 1;
 
 int thread_number() { return number; }
 bool in_parallel() { return inside; }

@@ -139,29 +139,7 @@ struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) 
 struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
 struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
 
-#if defined(__AVX512F__)
-#define INNER_OF_MASKS inner_moving
-template <class F, class T> APART void line_compare(char *const *at, const int64_t *moves, int64_t n) {
-    char *out = at[0];
-    const Input<T> a(at[1], moves[1], at[2]), b(at[2], moves[2], at[1]);
-    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
-        constexpr int N = decltype(count)::value;
-        const auto mask = F::go(a.template load<N>(i), b.template load<N>(i));
-        store_as(out + i, __builtin_convertvector(mask, lanes<int8_t, N>) & 1);
-    });
-}
-template <class T> APART void line_where(char *const *at, const int64_t *moves, int64_t n) {
-    char *out = at[0];
-    const Input<uint8_t> c(at[1], moves[1], out);
-    const Input<T> a(at[2], moves[2], out), b(at[3], moves[3], out);
-    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
-        constexpr int N = decltype(count)::value;
-        const auto mask = __builtin_convertvector(c.template load<N>(i) != 0, lanes<mask_of<T>, N>);
-        store_as<lanes<T, N>>(out + i * sizeof(T), mask ? a.template load<N>(i) : b.template load<N>(i));
-    });
-}
-#else  // the compiler packs masks better than it converts vectors
-#define INNER_OF_MASKS inner
+// The compiler packs masks better than it converts vectors.
 template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
     uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
@@ -176,7 +154,6 @@ template <class T> APART void line_where(char *const *at, int64_t n) {
         out[i] = c[i] ? x : y;
     }
 }
-#endif
 
 APART void line_where_pairs(char *const *at, int64_t n) {
     using T = pair_of_words;
@@ -258,7 +235,7 @@ template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
 // ---- the table ----
 
 template <class F, class T> constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner compare = INNER_OF_MASKS<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
+template <class F, class T> constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
 template <class Out, class In, Out (*f)(In, In)>
 constexpr Inner each = inner<line_each<Out, In, f>, sizeof(Out), sizeof(In), sizeof(In)>;
 
@@ -342,7 +319,7 @@ struct Filler {
         [[maybe_unused]] const bool real = d == F32 || d == F64;
         [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
 #if defined(MORTICE_AFTER_AVX2)
-        return op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
+        return op <= MINIMUM && real;  // comparisons take as long by AVX2
 #elif defined(MORTICE_AFTER_BASELINE)
         if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
@@ -364,14 +341,14 @@ struct Filler {
 #endif
 #if defined(MORTICE_AFTER_AVX2)
         for (Inner &f : t.where) f = nullptr;
-        t.addcmul[F64] = t.addcdiv[F64] = nullptr;
+        t.clip[I64] = t.addcmul[F64] = t.addcdiv[F64] = nullptr;
 #endif
     }
     constexpr void choices() {
-        t.where[0] = INNER_OF_MASKS<line_where<uint8_t>, 1, 1, 1, 1>;
-        t.where[1] = INNER_OF_MASKS<line_where<uint16_t>, 2, 1, 2, 2>;
-        t.where[2] = INNER_OF_MASKS<line_where<uint32_t>, 4, 1, 4, 4>;
-        t.where[3] = INNER_OF_MASKS<line_where<uint64_t>, 8, 1, 8, 8>;
+        t.where[0] = inner<line_where<uint8_t>, 1, 1, 1, 1>;
+        t.where[1] = inner<line_where<uint16_t>, 2, 1, 2, 2>;
+        t.where[2] = inner<line_where<uint32_t>, 4, 1, 4, 4>;
+        t.where[3] = inner<line_where<uint64_t>, 8, 1, 8, 8>;
         t.where[4] = inner<line_where_pairs, 16, 1, 16, 16>;
         clipped<Clip, uint8_t>(BOOL), clipped<Clip, uint8_t>(U8), clipped<Clip, uint16_t>(U16), clipped<Clip, uint32_t>(U32);
         clipped<Clip, uint64_t>(U64), clipped<Clip, int8_t>(I8), clipped<Clip, int16_t>(I16), clipped<Clip, int32_t>(I32);

@@ -338,15 +338,8 @@ constexpr ScanKernels filled() {
 #if defined(MORTICE_AFTER_BASELINE)
     for (int d = 0; d < DTYPES; d++) {  // of the others one copy is enough
         const bool common = d == F32 || d == F64 || d == I64;
-#if defined(MORTICE_AFTER_AVX2)
-        const bool extremes = false;
-        t.logsumexp[d] = NONE;
-#else
-        const bool extremes = common || d == I32;
-        if (!common) t.logsumexp[d] = NONE;
-#endif
-        if (!common) t.sum[d] = NONE;
-        if (!extremes) t.prod[d] = NONE, t.max[d] = t.min[d] = NO_EXTREME;
+        if (!common) t.sum[d] = t.logsumexp[d] = NONE;
+        if (!common && d != I32) t.prod[d] = NONE, t.max[d] = t.min[d] = NO_EXTREME;
     }
 #endif
     return t;

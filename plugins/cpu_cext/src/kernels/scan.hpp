@@ -36,6 +36,6 @@ struct ScanKernels {
     Scanner sum[DTYPES], prod[DTYPES], logsumexp[DTYPES];
     ExtremeScanner max[DTYPES], min[DTYPES];
 };
-MORTICE_MIXED_TABLE(ScanKernels, scan_kernels)
+MORTICE_NARROW_MIXED_TABLE(ScanKernels, scan_kernels)
 
 }  // namespace mortice

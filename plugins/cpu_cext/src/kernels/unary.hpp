@@ -50,7 +50,7 @@ struct PlainTable {
     UnaryLoop test[TESTS][15];   // by dtype
     UnaryLoop whole[WHOLES][9];  // by dtype, bool to int64
 };
-MORTICE_MIXED_TABLE(PlainTable, plain)
+MORTICE_NARROW_MIXED_TABLE(PlainTable, plain)
 
 // Functions of complex numbers; all but those after COMPLEX_REAL have complex results.
 enum Complex : int {
