@@ -172,7 +172,7 @@ def as_dtype(name: str, d: Any) -> DType:
     try:
         return _BUILTIN[d]
     except (KeyError, TypeError):
-        advice = f" Use mortice.{d}." if d in CLASS_NAMES else ""
+        advice = f" Use mortice.{d}." if isinstance(d, str) and d in CLASS_NAMES else ""
         raise TypeError(f"{name}: expected dtype to be a mortice dtype; got {d!r}.{advice}") from None
 
 

@@ -58,7 +58,8 @@ from mortice.nn import functional as F
         ),
         (
             lambda: F.batch_norm(mt.zeros(1, 3), None, None, training=True), ValueError,
-            "Expected more than 1 value per channel when training, got input size mortice.Size([1, 3])",
+            "Expected more than 1 value per channel when training, got input size mortice.Size([1, 3]). "
+            "Predict after .eval(); drop_last=True leaves out a last batch of 1.",
         ),
         (
             lambda: F.max_pool2d(mt.zeros(1, 1, 4, 4), 2, padding=2), RuntimeError,
