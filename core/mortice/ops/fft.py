@@ -66,8 +66,8 @@ _ifftn.vjp(x=lambda k, g, axes, norm: k.fftn(g, axes=axes, norm=_ADJOINT[norm]),
 
 
 def complex_part(op: Op, d: DType) -> tuple[DType, DType]:
-    """Real gives the complex dtype of such parts."""
-    return d, d.to_complex()
+    """Real gives the complex dtype of such parts; other kinds the op refuses."""
+    return d, d.to_complex() if d.kind in "fc" else d
 
 
 def _shape(name: str, shape: Size, *, axes: tuple[int, ...], n: int | None = None, **_: Any) -> Size:

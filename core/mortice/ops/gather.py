@@ -111,7 +111,8 @@ def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any,
         zero = k.equal(values, 0)
         zeros = k.gather(_count(k, k.zeros_like(x), indices, zero, values, axis), indices, axis=axis)
         twice = k is TENSOR_KERNELS  # of two zeros each is a factor of the other's gradient, which counts in the second
-        left_out = k.logical_and(zero, k.less(zeros, 3) if twice else k.equal(zeros, 1))
+        few = k.logical_or(k.equal(zeros, 1), k.equal(zeros, 2)) if twice else k.equal(zeros, 1)
+        left_out = k.logical_and(zero, few)
         others = k.scatter_combine(x, indices, k.where(left_out, 1, values), axis=axis, how=how)
         at_zero = k.gather(k.multiply(g, others), indices, axis=axis)
         if twice:
