@@ -79,7 +79,7 @@ def _any(x: Any) -> bool:
 
 def _inverted(rate: Any, p: Any, generator: Any) -> Any:
     """Count the terms of a distribution that a uniform number passes: of Poisson's, or with `p` of a binomial of `rate` trials."""
-    rest = cast(_open_uniform("poisson", rate, generator), rate.dtype)
+    rest = cast(_open_uniform("poisson" if p is None else "binomial", rate, generator), rate.dtype)
     term = (-rate if p is None else rate * (-p).log1p()).exp()
     odds = rate if p is None else p / (1 - p)
     drawn = rate.new_zeros(rate.shape)

@@ -14,7 +14,7 @@ from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
 
 __all__ = [
-    "_soft_cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "cosine_embedding_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss",
     "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "margin_ranking_loss", "mse_loss",
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
