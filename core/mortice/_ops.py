@@ -1,11 +1,13 @@
 """`torch.ops.aten`: PyTorch's operators by name and overload, which libraries call, or keep tables by.
 
-A call of one is a call of the function or method that has its name here; where none has, the call says so.
+A call of one is a call of the function or method that has its name here, or of what `dispatching` says; where none has, the call
+says so. Those of `own` are the ops here that PyTorch has no operator for.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import mortice
@@ -19,17 +21,11 @@ ops = mortice.ops
 class OpOverloadPacket:
     """An operator; its attributes are its overloads."""
 
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
+    def __init__(self, name: str, namespace: str = "aten") -> None:
+        self.__name__, self.namespace = name, namespace
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = self.__name__.partition(".")[0]
-        for place in (mortice, mortice.nn.functional, mortice.Tensor):
-            if hasattr(place, name):
-                return getattr(place, name)(*args, **kwargs)
-        if name == "slice":  # Python's own name, so no function's
-            return load("mortice.ops.copies", "_slice")(*args, **kwargs)
-        raise NotImplementedError(f"ops.aten: expected a function's or a method's name; got {name!r}, which has none here.")
+        return load("mortice.dispatching", "computed")(self)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("__"):
@@ -39,30 +35,43 @@ class OpOverloadPacket:
         return made
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     __reduce__ = __str__  # copies are the operator itself, and pickles hold where it is
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}(op='aten.{self.__name__}')>"
+        return f"<{type(self).__name__}(op='{self}')>"
 
 
 class OpOverload(OpOverloadPacket):
-    """An operator for some types of arguments; the function here takes all of them."""
+    """An operator for some types of arguments, whose calls modes are told of; the function here takes all types."""
 
     def __init__(self, overloadpacket: OpOverloadPacket, name: str) -> None:
-        super().__init__(f"{overloadpacket.__name__}.{name}")
+        super().__init__(f"{overloadpacket.__name__}.{name}", overloadpacket.namespace)
         self.overloadpacket, self._overloadname = overloadpacket, name
+        full, mutable = f"{overloadpacket.namespace}::{overloadpacket.__name__}", overloadpacket.__name__.endswith("_")
+        overload = "" if name == "default" else name
+        self._schema = SimpleNamespace(name=full, overload_name=overload, is_mutable=mutable)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return load("mortice.dispatching", "called")(self, args, kwargs)
+
+    def name(self) -> str:
+        """Return the name as schemas spell it."""
+        return ".".join(filter(None, (self._schema.name, self._schema.overload_name)))
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
 
-class _Aten:
-    """The operators, each made when it is first named."""
+class _Operators:
+    """Operators, each made when it is first named."""
 
-    __getattr__ = cache(lambda self, name: OpOverloadPacket(name))
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    __getattr__ = cache(lambda self, name: OpOverloadPacket(name, self._name))
     __reduce__ = lambda self: "aten"
 
 
-aten = _Aten()
+aten, own = _Operators("aten"), _Operators("mortice")

@@ -36,6 +36,10 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
 
     `result` is the dtype (or dtypes) of the result; None asks the op's rule about the first tensor's dtype.
     """
+    if special[0] and modes.dispatch:
+        made = DISPATCH(op, args, attrs, None)
+        if made is not None:
+            return placed(op, args, attrs, CAST(made, result) if op.name in ("sum", "prod", "cumsum", "cumprod") else made)
     first: Any = None
     shapes: list[Any] = []
     buffers, recorded = [], False
@@ -77,6 +81,20 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
         record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     if op.view:
         link_view(t, first, op, attrs)
+    return t
+
+
+def placed(op: Op, args: Sequence[Any], attrs: dict[str, Any], made: Any) -> Any:
+    """Give what a dispatch mode has made of an op its place in the graph."""
+    if op.view and made._storage is not None:
+        made._note = args[0]._note  # nothing was recorded while it was made
+    if not modes.grad or op.no_grad_reason is not None or not any([a._rg for a in args if isinstance(a, TensorBase)]):
+        return made
+    # An operand that is handed back has a place already.
+    parts = [t._share() if t._rg or any([t is a for a in args]) else t for t in (made if isinstance(made, tuple) else (made,))]
+    data = [t._data for t in parts]
+    t, out = (tuple(parts), tuple(data)) if isinstance(made, tuple) else (parts[0], data[0])
+    record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     return t
 
 
@@ -177,8 +195,12 @@ def one_place(op: Op, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
     return moved
 
 
-def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
-    """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
+def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, made: Any = None) -> Any:
+    """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`; or place what is `made`."""
+    if special[0] and modes.dispatch:
+        found = DISPATCH(op, args, attrs, out, True)
+        if found is not None:
+            return found
     if out is not None:
         written = DIRECTLY(op, out, args, attrs)
         if written is not None:
@@ -229,7 +251,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             args[i] = op.number(op, a, compute, i)
     if op.check is not None:
         op.check(op.name, *args, **attrs)
-    t = run(op, args, attrs, result)
+    t = run(op, args, attrs, result) if made is None else placed(op, args, attrs, made)
     if out is not None:
         shared = op.view or any([a._data is t._data for a in args if isinstance(a, TensorBase)])
         t = WRITE_OUT(op.name, out, t, op, not shared)
@@ -252,13 +274,14 @@ def as_operand(op: Op, value: Any, position: int) -> Any:
 
 
 # Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a
-# given tensor, at once where it can be) and `levels` (operands of several levels): all are written with ops.
+# given tensor, at once where it can be), `levels` (operands of several levels) and `dispatching`: all are written with ops.
 CAST: Callable[..., Any] = slow
 MOVE: Callable[..., Any] = slow
 FROM_NUMBER: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
 DIRECTLY: Callable[..., Any] = slow
 ACROSS_LEVELS: Callable[..., Any] = slow
+DISPATCH: Callable[..., Any] = slow
 
 
 def ASK(name: str, args: Any, attrs: Any) -> Any:

@@ -33,7 +33,8 @@ class _Modes(threading.local):
     running: Any = None  # the running backward, a `backward.Run`
     capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
-    rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `call.slow`
+    dispatch: tuple[Any, ...] = ()  # what is told of every op, innermost last: see `dispatching`
+    rerouted = False  # one of inference, autocast, dispatch: what the fast cases of the call path ask, and leave it to `call.slow`
     unusual = False  # whether it counts in `special`
     quiet = False  # whether that is only since nothing is recorded: fast cases in C serve all the same
 
@@ -58,7 +59,7 @@ def watch() -> None:
 
 def settle() -> None:
     """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
-    modes.rerouted = modes.inference or modes.autocast is not None
+    modes.rerouted = modes.inference or modes.autocast is not None or bool(modes.dispatch)
     others = modes.rerouted or modes.watched
     unusual = others or not modes.grad
     modes.quiet = unusual and not others

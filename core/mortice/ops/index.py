@@ -83,7 +83,7 @@ def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
     sole = key.__class__ is _call.Tensor and key.shape  # the commonest key that shows no view
     advanced = sole or (type(key) is tuple and _takes_positions(key))
-    plain_key = None if advanced else _plain_key(key, input.shape)
+    plain_key = None if advanced or (special[0] and modes.dispatch) else _plain_key(key, input.shape)
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend

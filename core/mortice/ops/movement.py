@@ -73,7 +73,7 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    if not (special[0] and modes.inference):
+    if not (special[0] and modes.rerouted):
         try:
             t = make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
@@ -261,7 +261,7 @@ def _resized(shape: Size, strides: Any, wanted: tuple[int, ...]) -> tuple[Size, 
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
-    if not special[0] or not modes.inference:
+    if not special[0] or not (modes.inference or modes.dispatch):
         if shape is None:
             shape = sizes[0] if len(sizes) == 1 else sizes or missing("reshape", "shape")
         if shape.__class__ is list:

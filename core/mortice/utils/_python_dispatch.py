@@ -1,20 +1,18 @@
-"""What libraries name of PyTorch's dispatcher, which has no like here: the type of its modes, and whether a tensor wraps some."""
+"""What libraries name of PyTorch's dispatcher: modes that are told of every operator, and whether a tensor wraps some."""
 
 from typing import Any
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
+from mortice.dispatching import TorchDispatchMode
+from mortice.dispatching import _told as _disable_current_modes  # noqa: F401
 
-
-class TorchDispatchMode:
-    """The type of a mode that is told of every operator; entering one is refused."""
-
-    def __enter__(self) -> Any:
-        raise NotImplementedError("TorchDispatchMode: calls are not dispatched by operators here. Use overrides.TorchFunctionMode.")
-
-    def __exit__(self, *error: object) -> None:
-        """Do nothing."""
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "return_and_correct_aliasing"]
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Return False."""
+    """Return False: classes of tensors are asked by `__torch_function__`, not by operators."""
     return False
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """Return the first operand of an operator that writes it, else what it gave."""
+    return args[0] if func._schema.is_mutable else out

@@ -213,17 +213,18 @@ def _node(tree: PyTree, is_leaf: IsLeaf) -> tuple[Any, NodeDef] | None:
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """Return the leaves of a nest and its form."""
     leaves: list[Any] = []
+    return leaves, _visit(tree, is_leaf, leaves)
 
-    def visit(tree: PyTree) -> TreeSpec:
-        found = _node(tree, is_leaf)
-        if found is None:
-            leaves.append(tree)
-            return LEAF
-        kind, definition = found
-        children, context = definition.flatten_fn(tree)
-        return TreeSpec(kind, context, tuple([visit(child) for child in children]))
 
-    return leaves, visit(tree)
+# No function within the other: one that calls itself keeps the leaves until the garbage collector comes.
+def _visit(tree: PyTree, is_leaf: IsLeaf, leaves: list[Any]) -> TreeSpec:
+    found = _node(tree, is_leaf)
+    if found is None:
+        leaves.append(tree)
+        return LEAF
+    kind, definition = found
+    children, context = definition.flatten_fn(tree)
+    return TreeSpec(kind, context, tuple([_visit(child, is_leaf, leaves) for child in children]))
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
@@ -233,15 +234,14 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         raise ValueError(
             f"tree_unflatten: expected {treespec.num_leaves} leaves, as the treespec has; got {len(values)}."
         )
-    rest = iter(values)
+    return _build(treespec, iter(values))
 
-    def build(spec: TreeSpec) -> PyTree:
-        if spec.type is None:
-            return next(rest)
-        children = [build(child) for child in spec.children_specs]
-        return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
-    return build(treespec)
+def _build(spec: TreeSpec, rest: Iterator[Any]) -> PyTree:
+    if spec.type is None:
+        return next(rest)
+    children = [_build(child, rest) for child in spec.children_specs]
+    return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
 
 def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator[Any]:

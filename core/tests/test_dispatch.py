@@ -1,0 +1,355 @@
+"""Dispatch modes, which are told of every operator below autograd, in PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import pickle
+import weakref
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice.nn import functional as F
+from mortice.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, is_traceable_wrapper_subclass
+from mortice.utils._pytree import tree_map
+
+aten = mt.ops.aten
+
+
+class Log(TorchDispatchMode):
+    """Writes down what it is told, and computes it."""
+
+    def __init__(self, name: str = "", log: list[str] | None = None) -> None:
+        super().__init__()
+        self.name, self.log = name, [] if log is None else log
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.log.append(f"{self.name}{func}")
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_is_told_of_operators_with_their_arguments() -> None:
+    told = []
+
+    class Told(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            told.append((func, types, args, kwargs))
+            return func(*args, **(kwargs or {}))
+
+    x, y = mt.ones(2, 3), mt.ones(2, 3)
+    with Told():
+        z = x + y
+        z.sum(1, keepdim=True)
+        F.linear(x, y)
+        mt.zeros(2, 3, dtype=mt.int64)
+        x.mul_(2)
+        x[0, 1:] = 5.0
+    funcs = [t[0] for t in told]
+    assert funcs == [
+        aten.add.Tensor, aten.sum.dim_IntList, aten.t.default, aten.mm.default, aten.zeros.default, aten.mul_.Tensor,
+        mt._ops.own.setitem_.default,
+    ]  # fmt: skip
+    assert told[0][1] == () and told[0][2][0] is x and told[0][2][1] is y
+    assert told[1][2][0] is z and told[1][2][1:] == ([1], True)
+    assert told[4][2] == ([2, 3],) and told[4][3] == {"dtype": mt.int64}
+    assert x.tolist() == [[2, 5, 5], [2, 2, 2]]
+
+
+def test_modes_nest_and_end() -> None:
+    log: list[str] = []
+    with Log("outer ", log):
+        with Log("inner ", log):
+            mt.ones(2) + 1
+        with _disable_current_modes():
+            mt.ones(2) + 1
+    mt.ones(2) + 1
+    ones, add = "aten.ones.default", "aten.add.Tensor"
+    assert log == [f"inner {ones}", f"outer {ones}", f"inner {add}", f"outer {add}"]
+    from mortice.modes import modes
+
+    assert not modes.dispatch and not modes.rerouted
+    with pytest.raises(ZeroDivisionError), Log("", log):
+        raise ZeroDivisionError
+    with Log() as last:
+        pass
+    mt.ones(2) * 2
+    assert not last.log and len(log) == 4
+
+
+def test_what_a_mode_returns_is_recorded_by_the_operators_own_formula() -> None:
+    class Double(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            assert not isinstance(out, mt.Tensor) or func is aten.mul_.Tensor or not out.requires_grad
+            return out * 2 if func is aten.mul.Tensor else out
+
+    x = mt.tensor([1.0, 2.0], requires_grad=True)
+    with Double():
+        y = x * 3
+        values, indices = y.max(0)
+    assert y.tolist() == [6, 12] and y.grad_fn.name() == "MulBackward0" and indices == 1
+    (y.sum() + values).backward()
+    assert x.grad.tolist() == [3, 6]
+
+    class Same(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return args[0]
+
+    x.grad = None
+    with Same():
+        z = x.exp()
+    assert z is not x and x.is_leaf and z.grad_fn.name() == "ExpBackward0"
+
+    class Refused(TorchDispatchMode):
+        pass
+
+    with Refused(), pytest.raises(NotImplementedError, match="Refused: give it a method __torch_dispatch__"):
+        x + 1
+
+
+def test_the_same_tensors_come_out_as_the_mode_has_seen() -> None:
+    seen: dict[int, Any] = {}
+
+    class Memory(TorchDispatchMode):
+        live = peak = 0
+
+        def track(self, t: Any) -> None:
+            if isinstance(t, mt.Tensor) and id(t) not in seen:
+                seen[id(t)] = weakref.finalize(t, self.gone, id(t), t.nbytes)
+                self.live += t.nbytes
+                self.peak = max(self.peak, self.live)
+
+        def gone(self, key: int, size: int) -> None:
+            self.live -= size
+            del seen[key]
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            out = func(*args, **(kwargs or {}))
+            tree_map(self.track, out)
+            return out
+
+    w = mt.ones(10, 10, requires_grad=True)
+    with Memory() as memory:
+        a = mt.ones(10, 10) * 2
+        b = (a @ w).relu()
+        values, indices = b.topk(3)
+        assert {id(a), id(b), id(values), id(indices)} <= seen.keys()
+        c = mt.ones(10, 10) + 1
+        before = memory.live
+        del c
+        assert memory.live == before - 400 < memory.peak
+
+
+def test_nests_are_mapped_without_cycles() -> None:
+    leaf = mt.ones(2)
+    known = weakref.ref(leaf)
+    assert tree_map(lambda t: None, [leaf]) == [None] and tree_map(lambda t: t, leaf) is leaf
+    del leaf
+    assert known() is None  # what a memory tracker maps over dies when its program drops it
+
+
+def test_backward_is_told_of_and_gives_the_same_gradients() -> None:
+    def step() -> tuple[Any, ...]:
+        mt.manual_seed(0)
+        net = mt.nn.Sequential(mt.nn.Linear(4, 8), mt.nn.LayerNorm(8), mt.nn.GELU(), mt.nn.Dropout(0.5), mt.nn.Linear(8, 3))
+        loss = F.cross_entropy(net(mt.randn(5, 4)), mt.arange(5) % 3)
+        loss.backward()
+        optimizer = mt.optim.AdamW(net.parameters())
+        optimizer.step()
+        return loss, *[p.grad for p in net.parameters()], *net.parameters()
+
+    plain = step()
+    with Log() as log:
+        told = step()
+    for a, b in zip(plain, told):
+        mt.testing.assert_close(a, b)
+    backward = log.log[log.log.index("mortice.cross_entropy.default") + 1 :]
+    assert "aten.addmm.default" in log.log and "aten.mm.default" in backward and "aten.native_layer_norm.default" in log.log
+    x = mt.ones(2, requires_grad=True)
+    with Log() as log:
+        (g,) = mt.autograd.grad((x * x).sum(), x)
+        (second,) = mt.autograd.grad(mt.autograd.grad((x**3).sum(), x, create_graph=True)[0].sum(), x)
+    assert g.tolist() == [2, 2] and second.tolist() == [6, 6] and "aten.mul.Tensor" in log.log
+
+
+def test_writes_and_views_are_recorded_under_a_mode() -> None:
+    def run() -> tuple[Any, Any]:
+        x = mt.arange(6.0).reshape(2, 3).requires_grad_()
+        y = x * 2
+        y[0] *= 3
+        y[1, 1:].add_(x[0, 1:])
+        y.t()[0].mul_(x[:, 0])
+        y[mt.tensor([1])] = x[mt.tensor([0])] ** 2
+        y.relu_().sum().backward()
+        return y.detach(), x.grad
+
+    plain = run()
+    with Log() as log:
+        told = run()
+    assert [t.tolist() for t in told] == [t.tolist() for t in plain] and "mortice.setitem_.default" in log.log
+    with Log():
+        x = mt.arange(4.0)
+        v = x[1:3]
+        v.fill_(7)
+        assert x.tolist() == [0, 7, 7, 3] and v._base is x
+
+
+def test_operators_have_names_and_schemas() -> None:
+    f, default = aten.add.Tensor, aten.exp.default
+    assert (f.name(), default.name(), str(f), f.namespace, f._overloadname) == (
+        "aten::add.Tensor", "aten::exp", "aten.add.Tensor", "aten", "Tensor",
+    )  # fmt: skip
+    assert f.overloadpacket is aten.add and (f._schema.name, f._schema.overload_name) == ("aten::add", "Tensor")
+    assert aten.add_.Tensor._schema.is_mutable and not f._schema.is_mutable
+    assert copy.deepcopy({f: 1}) == {f: 1} == pickle.loads(pickle.dumps({f: 1})) and f(mt.ones(1), 1) == 2
+    x = mt.tensor([[1.0, 3.0]])
+    assert aten._softmax.default(x, 1, False).tolist() == F.softmax(x, 1).tolist()
+    made = aten.native_layer_norm.default(x, [2], None, None, 1e-5)
+    assert len(made) == 3 and made[0].tolist() == F.layer_norm(x, [2]).tolist()
+    assert aten._to_copy.default(x, dtype=mt.int64).dtype is mt.int64
+    assert aten.rsub.Scalar(x, 1).tolist() == [[0, -2]] and not is_traceable_wrapper_subclass(x)
+
+
+CASES = """\
+x + y
+x + 1
+1 + x
+x - 1
+1 - x
+x * 2
+x / 2
+2 / x
+x // 2
+x ** 2
+x ** y
+2 ** x
+x % 2
+-x
+x == y
+x > 1
+i + 1.5
+i + x[0]
+x.exp()
+x.relu()
+x.abs()
+x.sum()
+x.sum(1)
+x.sum(1, keepdim=True)
+x.mean()
+x.max()
+x.max(1)
+x.amax(1)
+x.min()
+x.argmax()
+x.argmax(1)
+x.prod()
+x.cumsum(0)
+x.any()
+x.clone()
+x.detach()
+x.contiguous()
+x.t()
+x.reshape(4,3)
+x.t().reshape(-1)
+x.flatten()
+x.unsqueeze(0)
+x[None].squeeze(0)
+x[0]
+x[0, 1]
+x[:, 1]
+x[1:]
+x[:, 1:3]
+x[i[:2]]
+x[x > 3]
+x[..., None]
+x.select(0, 1)
+x.narrow(0, 0, 2)
+x.split(2)
+x.unbind()
+torch.where(x > 1, x, y)
+x.masked_fill(x > 1, 0)
+x.index_select(0, i[:2])
+x.to(torch.float64)
+x.long()
+x.item() if False else x[0,0].item()
+x.clamp(0, 1)
+x.clamp(min=0)
+x @ y.t()
+torch.mm(x, y.t())
+x @ y[0]
+y[0] @ y[0]
+torch.bmm(z3, z3.transpose(1,2))
+F.linear(x, w)
+F.linear(x, w, b)
+F.linear(z3, w, b)
+torch.addmm(b, x, w.t())
+F.log_softmax(x, 1)
+F.gelu(x)
+F.silu(x)
+F.sigmoid(x)
+F.layer_norm(x, (4,))
+F.layer_norm(x, (4,), y[0], y[0])
+F.conv2d(im, k)
+F.conv2d(im, k, padding=1, stride=2)
+F.dropout(x, 0.5, False)
+torch.zeros(2, 3)
+torch.ones(2)
+torch.empty(2)
+torch.full((2,), 1.0)
+torch.arange(3)
+torch.rand(2)
+torch.randn(2)
+torch.zeros_like(x)
+torch.ones_like(x)
+torch.rand_like(x)
+x.new_zeros(2)
+x.add_(1)
+x.mul_(y)
+x.zero_()
+x.fill_(1)
+x.copy_(y)
+x.relu_()
+x.sub_(y, alpha=2)
+x.uniform_()
+"""
+
+
+def _logged(package: str) -> dict[str, str]:
+    lib: Any = importlib.import_module(package)
+    base = importlib.import_module(f"{package}.utils._python_dispatch").TorchDispatchMode
+    log: list[str] = []
+
+    def show(a: Any) -> str:
+        if isinstance(a, lib.Tensor):
+            return f"T{list(a.shape)}"
+        if isinstance(a, (list, tuple)):
+            return "[" + ",".join(map(show, a)) + "]"
+        return str(a).replace(package, "torch")
+
+    class Shown(base):  # type: ignore[misc, valid-type]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            # PyTorch's parser adds these to what makes tensors.
+            named = [f"{k}={show(v)}" for k, v in (kwargs or {}).items() if k not in ("device", "pin_memory")]
+            log.append(f"{func}({','.join([*map(show, args), *named])})")
+            return func(*args, **(kwargs or {}))
+
+    found = {}
+    for case in CASES.splitlines():
+        scope = {
+            "torch": lib, "F": lib.nn.functional, "x": lib.arange(12.0).reshape(3, 4), "y": lib.ones(3, 4), "i": lib.arange(4),
+            "w": lib.ones(5, 4), "b": lib.ones(5), "z3": lib.ones(2, 3, 4), "z4": lib.ones(2, 2, 3, 4), "im": lib.ones(1, 2, 8, 8),
+            "k": lib.ones(3, 2, 3, 3),
+        }  # fmt: skip
+        log.clear()
+        with Shown():
+            eval(case, scope)
+        found[case] = "; ".join(log)
+    return found
+
+
+@pytest.mark.oracle
+def test_operators_are_those_that_pytorch_tells_of() -> None:
+    pytest.importorskip("torch")
+    assert _logged("mortice") == _logged("torch")
