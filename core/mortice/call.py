@@ -197,10 +197,6 @@ def one_place(op: Op, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
 
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, made: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`; or place what is `made`."""
-    if special[0] and modes.dispatch:
-        found = DISPATCH(op, args, attrs, out, True)
-        if found is not None:
-            return found
     if out is not None:
         written = DIRECTLY(op, out, args, attrs)
         if written is not None:
@@ -211,6 +207,10 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
     tensors, moving, numbers = [], [], []  # `moving` take part in promotion
     given = args
     args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
+    if special[0] and modes.dispatch:
+        found = DISPATCH(op, args, attrs, out, True)
+        if found is not None:
+            return found
     for i, a in enumerate(args):
         if isinstance(a, TensorBase):
             tensors.append(a)

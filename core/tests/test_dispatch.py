@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import pickle
+import threading
 import weakref
 from typing import Any
 
@@ -194,6 +195,35 @@ def test_writes_and_views_are_recorded_under_a_mode() -> None:
         v = x[1:3]
         v.fill_(7)
         assert x.tolist() == [0, 7, 7, 3] and v._base is x
+
+
+def test_a_mode_is_told_within_transforms_and_beside_other_modes() -> None:
+    x = mt.arange(6.0).reshape(2, 3)
+    with Log() as log:
+        assert mt.vmap(lambda row: (row * 2).sum())(x).tolist() == [6, 24]
+        assert mt.func.grad(lambda t: (t**2).sum())(x).tolist() == (2 * x).tolist()
+        with mt.inference_mode():
+            assert x.exp().is_inference()
+    assert {"aten.mul.Tensor", "aten.sum.default", "aten.exp.default"} <= {*log.log}
+    from mortice.overrides import BaseTorchFunctionMode
+    from mortice.utils.flop_counter import FlopCounterMode
+
+    with Log() as log, FlopCounterMode(display=False) as flops, BaseTorchFunctionMode():
+        mt.zeros(2, 3) @ x.t()
+    assert log.log == ["aten.zeros.default", "aten.t.default", "aten.mm.default"] and flops.get_total_flops() == 24
+    if x.device.type == "cpu":
+        with Log() as log, mt.autocast("cpu"):  # which casts above the operators
+            assert F.linear(x, x).dtype is mt.bfloat16
+        assert log.log == ["aten._to_copy.default"] * 2 + ["aten.t.default", "aten.mm.default"]
+
+
+def test_other_threads_are_not_told_of() -> None:
+    found: list[Any] = []
+    with Log() as log:
+        thread = threading.Thread(target=lambda: found.append((mt.ones(2) + 1).tolist()))
+        thread.start()
+        thread.join()
+    assert found == [[2, 2]] and not log.log
 
 
 def test_operators_have_names_and_schemas() -> None:
