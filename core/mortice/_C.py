@@ -95,8 +95,6 @@ def __getattr__(name: str) -> Any:
         return import_module("mortice.linalg").LinAlgError
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
-    if name == "_DisableTorchDispatch":
-        return import_module("mortice.dispatching")._told
     raise AttributeError(f"module 'mortice._C' has no attribute {name!r}")
 
 

@@ -56,8 +56,6 @@ def backward(
 
     Gradients are Tensors under `create_graph`, and where `tensors` says so: then they are of a level above the graph's.
     """
-    if modes.dispatch and not (create_graph or tensors):  # what is told of every op is told of tensors
-        tensors, grads = True, [graph.RAW.wrap(g, r) for g, r in zip(grads, roots)]
     outer = modes.grad, modes.running
     hooks = modes.saved_hooks
     modes.grad, modes.running = create_graph, Run(roots, inputs is not None)

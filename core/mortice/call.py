@@ -86,8 +86,6 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
 
 def placed(op: Op, args: Sequence[Any], attrs: dict[str, Any], made: Any) -> Any:
     """Give what a dispatch mode has made of an op its place in the graph."""
-    if op.view and made._storage is not None:
-        made._note = args[0]._note  # nothing was recorded while it was made
     if not modes.grad or op.no_grad_reason is not None or not any([a._rg for a in args if isinstance(a, TensorBase)]):
         return made
     # An operand that is handed back has a place already.

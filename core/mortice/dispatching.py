@@ -76,16 +76,20 @@ def called(func: OpOverload, args: Any, kwargs: Any) -> Any:
 
 
 def dispatch(op: Op, args: Any, attrs: Any, out: Any, whole: bool = False) -> Any:
-    """Tell of an op; return what that gives, of a `whole` call once it is recorded. None without tensors."""
+    """Tell of an op; return what that gives, of a `whole` call once recorded. None without dense tensors."""
     tensors = _tensors(args)
-    if not tensors:
+    if not tensors or not all([t._device.level is None or t._device.level.transforms for t in tensors]):
         return None
-    recording = modes.grad
+    recording, casting = modes.grad, modes.autocast
     set_recording(False)
+    modes.autocast = None  # it has cast the operands
     try:
         made = _operator(op, args, attrs)
     finally:
+        modes.autocast = casting
         set_recording(recording)
+    if op.view and recording and isinstance(made, TensorBase):
+        made._note = getattr(args[0], "_note", "")  # which is not that nothing was recorded here
     if not whole or (out is None and not (recording and any([t._rg for t in tensors]))):
         return made
     with _told():
@@ -143,8 +147,6 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
         values.pop()
     if name in ("prod", "any", "all") and len(values) > 1 and type(values[1]) is list and len(values[1]) == 1:
         values[1] = values[1][0]
-    if name in ("amax", "amin") and len(values) == 1:
-        name = name[1:]
     return _overload(name, values)(*values)
 
 
@@ -229,6 +231,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "matmul": _matmul, "linear": _linear, "getitem": _getitem, "view": _view, "permute": _permute,
     "linear_weight_grad": lambda g, x: aten.mm.default(g.reshape(-1, g.shape[-1]).t(), x.reshape(-1, x.shape[-1])),
     "cast": lambda x, dtype, source: aten._to_copy.default(x, dtype=dtype),
+    "contiguous": lambda x: aten.clone.default(x, memory_format=contiguous_format),
+    "reinterpret": lambda x, dtype, source: aten.view.dtype(x, dtype),
     "conv": lambda x, w, b=None, *, stride, padding, dilation, groups: aten.convolution.default(
         x, w, b, [*stride], [*padding], [*dilation], False, [0] * len(stride), groups),
     "gelu": lambda x, approximate: aten.gelu.default(x, **{} if approximate == "none" else {"approximate": approximate}),
@@ -252,8 +256,8 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 
 _SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 _WHOLE = _SIZED | frozenset(
-    "full arange eye linspace logspace randint randperm normal bernoulli multinomial zeros_like ones_like empty_like full_like "
-    "rand_like randn_like randint_like new_full detach masked_fill index_select addmm baddbmm split chunk unbind roll".split()
+    "full arange eye linspace randint randperm normal bernoulli multinomial zeros_like ones_like empty_like full_like "
+    "rand_like randn_like detach masked_fill index_select addmm baddbmm split chunk unbind roll".split()
 )
 _QUIET = frozenset("requires_grad_ share_memory_ apply_ map_ detach_ rename_".split())
 
@@ -276,7 +280,7 @@ class _Functions:
                     args = (*args[: int(of_tensor)], [*args[int(of_tensor) :]])
                 made = _overload(name, args)(*args, **kwargs)
                 return made.requires_grad_() if recorded else made
-            if name in ("item", "__bool__", "__float__", "__int__", "__index__") and of_tensor:
+            if name in ("item", "__bool__", "__float__", "__int__") and of_tensor and args[0].numel() == 1:
                 number = aten._local_scalar_dense.default(args[0])
                 return number if name == "item" else getattr(number, name)()
             if name == "__getitem__" and isinstance(args[1], TensorBase):

@@ -194,6 +194,8 @@ class OpNode(Node):
                     self.check()
                     break
         op = self.op
+        if special[0] and modes.dispatch and not graph and self.device.level is None:
+            return self._pull_told(g)
         if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex or op.fixed:
             return self._pull_any(g, graph)
         # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
@@ -212,6 +214,16 @@ class OpNode(Node):
                 out.append(p)
             i += 1
         return out
+
+    def _pull_told(self, g: Any) -> Sequence[Any]:
+        """Run the formulas on tensors, so that dispatch modes are told of them; autocast is for the forward."""
+        tensor: Any = lambda b: b if b is None else raw_algebra.wrap_any(b, self.device)
+        casting, modes.autocast = modes.autocast, None
+        try:
+            pulled = self._pull_any([tensor(b) for b in g] if isinstance(g, list) else tensor(g), True)
+        finally:
+            modes.autocast = casting
+        return [p if p is None else p._data for p in pulled]
 
     def _pull_any(self, g: Any, graph: bool) -> Sequence[Any]:
         op = self.op
@@ -242,7 +254,7 @@ class OpNode(Node):
                 p = formula.graph(formula.fn, k, g, self) if graph else formula.raw(formula.fn, k, g, self)
                 if shapes is not None and shapes[i] != self.shape and p is not None:
                     p = unbroadcast(k, p, shapes[i])
-                again = graph and not i and (op.zero_again(self) if callable(op.zero_again) else op.zero_again)
+                again = graph and modes.grad and not i and (op.zero_again(self) if callable(op.zero_again) else op.zero_again)
                 out.append(_zero_again(p, edge) if again else p)
             i += 1
         return self._in_own_dtypes(k, out)

@@ -195,6 +195,31 @@ def test_writes_and_views_are_recorded_under_a_mode() -> None:
         v = x[1:3]
         v.fill_(7)
         assert x.tolist() == [0, 7, 7, 3] and v._base is x
+        w = mt.ones(2, requires_grad=True)
+        v.copy_(w)  # a view made while recording may be written by what is recorded
+        x.sum().backward()
+        with mt.no_grad():
+            hidden = x.detach()[1:]
+        with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+            hidden.copy_(w[:1])
+    grad = w.grad
+    with Log():
+        (w * 2).sum().backward()
+    assert w.grad is grad and grad.tolist() == [3, 3]
+    leaf = mt.ones(2, requires_grad=True)
+    with Log() as log:
+        copied = leaf.detach().contiguous()[None].expand(1, 2).reshape(2)
+        F.relu(leaf).sum().backward()
+        leaf.grad.zero_()
+        seen = mt.ones(2).view(mt.int32)
+    assert not leaf.grad.requires_grad and copied.tolist() == [1, 1] and "aten.le.Scalar" in log.log
+    assert seen.dtype is mt.int32 and seen.tolist() == [0x3F800000] * 2
+    table = mt.nn.Embedding(3, 2, sparse=True)
+    with Log():
+        table(mt.tensor([1])).sum().backward()
+    assert table.weight.grad.is_sparse
+    with Log(), pytest.raises(RuntimeError, match="2 elements cannot be converted"):
+        w.detach().item()
 
 
 def test_a_mode_is_told_within_transforms_and_beside_other_modes() -> None:
@@ -268,10 +293,8 @@ x.sum()
 x.sum(1)
 x.sum(1, keepdim=True)
 x.mean()
-x.max()
 x.max(1)
 x.amax(1)
-x.min()
 x.argmax()
 x.argmax(1)
 x.prod()

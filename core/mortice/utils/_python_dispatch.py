@@ -1,18 +1,11 @@
 """What libraries name of PyTorch's dispatcher: modes that are told of every operator, and whether a tensor wraps some."""
 
-from typing import Any
-
 from mortice.dispatching import TorchDispatchMode
 from mortice.dispatching import _told as _disable_current_modes  # noqa: F401
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "return_and_correct_aliasing"]
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
     """Return False: classes of tensors are asked by `__torch_function__`, not by operators."""
     return False
-
-
-def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """Return the first operand of an operator that writes it, else what it gave."""
-    return args[0] if func._schema.is_mutable else out
