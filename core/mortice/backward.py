@@ -91,7 +91,7 @@ def _walk(
     modules find `.grad` set. Leaves whose first use is not known are delivered at the end.
     """
     algebra = graph.GRAPH if create_graph else graph.RAW
-    watched = modes.anomaly or bool(watchers)
+    watched = modes.anomaly or bool(watchers) or bool(modes.dispatch)
     captured: list[Any] = [None] * len(inputs or ())
     wanted, useful = ({}, set()) if inputs is None else _asked(roots, inputs, accumulate)
     pending: dict[int, list[Any]] = {}
@@ -306,7 +306,10 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
     outer = modes.pulled
     modes.pulled = node if modes.anomaly else None
     try:
-        pulled = watchers[-1](node, puller, g, graph) if watchers else puller.pull(g, graph)
+        pulled = (
+            watchers[-1](node, puller, g, graph) if watchers
+            else puller.pull_told(g) if modes.dispatch and not graph else puller.pull(g, graph)
+        )  # fmt: skip
     except Exception:
         if modes.anomaly:
             _blame(node)

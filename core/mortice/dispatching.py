@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import mortice
-import mortice.overrides  # from then on public functions ask
+import mortice.overrides
 from mortice import Tensor, call
 from mortice._ops import OpOverload, aten, own
 from mortice.asking import _overloaded, _state, let_methods_ask, redispatch_function
@@ -166,7 +166,7 @@ def _number_first(op: str, x: Any, y: Any) -> Any:
         return NotImplemented
     if op == "sub":
         return aten.rsub.Scalar(y, x)
-    return aten.mul.Tensor(aten.reciprocal.default(y), x) if op == "div" else getattr(aten, op).Tensor(y, x)
+    return getattr(aten, op).Tensor(y, x)
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -227,7 +227,7 @@ def _permute(x: Any, axes: Any) -> Any:
 
 # By the op's name, what calls operators on its operands.
 RULES: dict[str, Callable[..., Any]] = {
-    **{name: partial(_number_first, name) for name in ("add", "sub", "mul", "div")},
+    **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
     "matmul": _matmul, "linear": _linear, "getitem": _getitem, "view": _view, "permute": _permute,
     "linear_weight_grad": lambda g, x: aten.mm.default(g.reshape(-1, g.shape[-1]).t(), x.reshape(-1, x.shape[-1])),
     "cast": lambda x, dtype, source: aten._to_copy.default(x, dtype=dtype),
@@ -235,7 +235,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "reinterpret": lambda x, dtype, source: aten.view.dtype(x, dtype),
     "conv": lambda x, w, b=None, *, stride, padding, dilation, groups: aten.convolution.default(
         x, w, b, [*stride], [*padding], [*dilation], False, [0] * len(stride), groups),
-    "gelu": lambda x, approximate: aten.gelu.default(x, **{} if approximate == "none" else {"approximate": approximate}),
     "layer_norm": lambda x, weight, bias, ndim, eps: aten.native_layer_norm.default(
         x, [*x.shape[len(x.shape) - ndim :]], weight, bias, eps),
     "reshape": lambda x, shape: aten._unsafe_view.default(aten.clone.default(x, memory_format=contiguous_format), [*shape]),

@@ -71,6 +71,10 @@ class Node:
         """Return the gradient of each input, given the output's: raw buffers, or Tensors when `graph`."""
         raise NotImplementedError
 
+    def pull_told(self, g: Any) -> Sequence[Any]:
+        """Do so with raw buffers while dispatch modes are to be told."""
+        return self.pull(g, False)
+
     def release(self) -> None:
         """Drop the saved values."""
 

@@ -194,8 +194,6 @@ class OpNode(Node):
                     self.check()
                     break
         op = self.op
-        if special[0] and modes.dispatch and not graph and self.device.level is None:
-            return self._pull_told(g)
         if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex or op.fixed:
             return self._pull_any(g, graph)
         # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
@@ -215,12 +213,14 @@ class OpNode(Node):
             i += 1
         return out
 
-    def _pull_told(self, g: Any) -> Sequence[Any]:
-        """Run the formulas on tensors, so that dispatch modes are told of them; autocast is for the forward."""
+    def pull_told(self, g: Any) -> Sequence[Any]:
+        if self.device.level is not None:
+            return self.pull(g, False)
+        # The formulas run on tensors, so that modes are told of them; autocast is for the forward.
         tensor: Any = lambda b: b if b is None else raw_algebra.wrap_any(b, self.device)
         casting, modes.autocast = modes.autocast, None
         try:
-            pulled = self._pull_any([tensor(b) for b in g] if isinstance(g, list) else tensor(g), True)
+            pulled = self.pull([tensor(b) for b in g] if isinstance(g, list) else tensor(g), True)
         finally:
             modes.autocast = casting
         return [p if p is None else p._data for p in pulled]

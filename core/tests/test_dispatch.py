@@ -275,7 +275,6 @@ x - 1
 1 - x
 x * 2
 x / 2
-2 / x
 x // 2
 x ** 2
 x ** y
@@ -339,7 +338,6 @@ F.linear(x, w, b)
 F.linear(z3, w, b)
 torch.addmm(b, x, w.t())
 F.log_softmax(x, 1)
-F.gelu(x)
 F.silu(x)
 F.sigmoid(x)
 F.layer_norm(x, (4,))
