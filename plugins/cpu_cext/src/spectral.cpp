@@ -57,11 +57,10 @@ void need_lapack() {
 namespace {
 
 template <class T> using Real = typename Lapack<T>::Real;
-template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
 
 template <class T> bool is_finite(const T *x, int64_t n) {
     const auto *at = reinterpret_cast<const Real<T> *>(x);
-    const int64_t count = is_real<T> ? n : 2 * n;
+    const int64_t count = FLOATING<T> ? n : 2 * n;
     for (int64_t i = 0; i < count; i++)
         if (!std::isfinite(at[i])) return false;
     return true;
@@ -155,7 +154,7 @@ namespace {
 template <class T> void run_syevd(int n, T *a, Real<T> *w, T *work, int lwork, Real<T> *rwork, int lrwork, int *iwork, int liwork,
                                   bool upper, int *info) {
     const char *half = upper ? "U" : "L";
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, const char *, int *, T *, int *, T *, T *, int *, int *, int *, int *, size_t, size_t);
         reinterpret_cast<F>(lapack(T{}).syevd)("V", half, &n, a, &n, w, work, &lwork, iwork, &liwork, info, 1, 1);
     } else {
@@ -213,7 +212,7 @@ template <class T>
 void run_geev(int n, T *a, T *w, Real<T> *real_w, T *vectors, T *work, int lwork, Real<T> *rwork, int *info) {
     T nothing{};
     int one = 1;
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, const char *, int *, T *, int *, T *, T *, T *, int *, T *, int *, T *, int *, int *,
                            size_t, size_t);
         reinterpret_cast<F>(lapack(T{}).geev)("N", "V", &n, a, &n, w, real_w, &nothing, &one, vectors, &n, work, &lwork, info, 1, 1);
@@ -266,7 +265,7 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         const int room = whole(best, 4 * size);
         const auto threads = static_cast<size_t>(num_threads());
         // For each thread: room to work; the values' two parts, or what complex ones work with; real vectors.
-        Scratch<T> work(threads * static_cast<size_t>(room)), packed(threads * static_cast<size_t>(is_real<T> ? s.each : 1));
+        Scratch<T> work(threads * static_cast<size_t>(room)), packed(threads * static_cast<size_t>(FLOATING<T> ? s.each : 1));
         Scratch<R> parts(threads * static_cast<size_t>(2 * s.n));
         T *first = work, *real_vectors = packed;
         R *rest = parts;
@@ -275,7 +274,7 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
             const int64_t me = thread_number();
             T *own = first + me * room;
             R *own_parts = rest + me * 2 * s.n;
-            if constexpr (is_real<T>) {
+            if constexpr (FLOATING<T>) {
                 T *own_vectors = real_vectors + me * s.each;
                 run_geev<T>(size, data + i * s.each, own_parts, own_parts + s.n, own_vectors, own, room, nullptr, code + i);
                 unpack_pairs(s.n, own_parts, own_parts + s.n, own_vectors, w + i * s.n, v + i * s.each);
@@ -296,7 +295,7 @@ template <class T>
 void run_gesdd(bool full, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt, T *work, int lwork, Real<T> *rwork, int *iwork,
                int *info) {
     const char *job = full ? "A" : "S";
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, int *, int *, T *, int *, T *, T *, int *, T *, int *, T *, int *, int *, int *, size_t);
         reinterpret_cast<F>(lapack(T{}).gesdd)(job, &m, &n, a, &m, s, u, &m, vt, &ldvt, work, &lwork, iwork, info, 1);
     } else {
@@ -335,7 +334,7 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
         run_gesdd<T>(full, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
         const int64_t most = s.m > s.n ? s.m : s.n;
         const int room = whole(best, 1);
-        const int64_t real_room = is_real<T> ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k + k;
+        const int64_t real_room = FLOATING<T> ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k + k;
         const auto threads = static_cast<size_t>(num_threads());
         Scratch<T> work(threads * static_cast<size_t>(room));
         Scratch<R> real_work(threads * static_cast<size_t>(real_room));

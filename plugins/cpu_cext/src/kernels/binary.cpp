@@ -8,10 +8,6 @@
 
 namespace mortice::ISA {
 
-template <class T> constexpr bool floats = false;
-template <> constexpr bool floats<float> = true;
-template <> constexpr bool floats<double> = true;
-
 template <int SIZE> struct integer_of;
 template <> struct integer_of<1> { using type = int8_t; };
 template <> struct integer_of<2> { using type = int16_t; };
@@ -234,8 +230,8 @@ template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
 
 // ---- the table ----
 
-template <class F, class T> constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
 template <class Out, class In, Out (*f)(In, In)>
 constexpr Inner each = inner<line_each<Out, In, f>, sizeof(Out), sizeof(In), sizeof(In)>;
 

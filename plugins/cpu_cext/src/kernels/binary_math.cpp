@@ -10,7 +10,7 @@
 
 namespace mortice::ISA {
 
-template <class T> constexpr bool has_sign = T(-1) < T(0);
+template <class T> static constexpr bool has_sign = T(-1) < T(0);
 
 // ---- integers ----
 
@@ -287,9 +287,9 @@ template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_o
 
 // ---- the table ----
 
-template <class T, T (*f)(T, T)> constexpr Inner each = inner<line_each<T, T, f>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner whole = inner<line_whole<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner by_rests = inner<line_divided<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class T, T (*f)(T, T)> static constexpr Inner each = inner<line_each<T, T, f>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner whole = inner<line_whole<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner by_rests = inner<line_divided<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
 
 struct Filler {
     BinaryMathTable t = {};

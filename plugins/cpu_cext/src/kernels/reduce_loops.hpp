@@ -18,7 +18,6 @@ struct Product {
     template <class T> static constexpr T identity() { return T(1); }
 };
 
-template <class T> constexpr bool FLOATING = __is_same(T, float) || __is_same(T, double);
 template <class T> constexpr T lowest() {
     if constexpr (FLOATING<T>) return -static_cast<T>(__builtin_inf());
     else return T(-1) < T(0) ? static_cast<T>(T(1) << (sizeof(T) * 8 - 1)) : T(0);

@@ -308,9 +308,9 @@ static void exponential_columns(const void *from, int64_t step, void *to, int64_
         }
 }
 
-template <class T, class Op> constexpr Scanner SCANNER = {row<T, Op>, columns<T, Op>, combine<T, Op>};
-template <class T> constexpr Scanner EXPONENTIAL = {exponential_row<T>, exponential_columns<T>, nullptr};
-template <class T, bool MAX> constexpr ExtremeScanner EXTREME = {extreme_row<T, MAX>, extreme_columns<T, MAX>};
+template <class T, class Op> static constexpr Scanner SCANNER = {row<T, Op>, columns<T, Op>, combine<T, Op>};
+template <class T> static constexpr Scanner EXPONENTIAL = {exponential_row<T>, exponential_columns<T>, nullptr};
+template <class T, bool MAX> static constexpr ExtremeScanner EXTREME = {extreme_row<T, MAX>, extreme_columns<T, MAX>};
 constexpr Scanner NONE = {nullptr, nullptr, nullptr};
 constexpr ExtremeScanner NO_EXTREME = {nullptr, nullptr};
 

@@ -2,6 +2,7 @@
 // source gives SSE2, AVX2, AVX-512 and NEON. All of it is in `namespace mortice::ISA`, so that nothing is shared between them.
 #pragma once
 #include <stdint.h>
+#include <type_traits>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -86,8 +87,8 @@ INLINE vd fma(vd a, vd b, vd c) {
 // The larger; a nan in b wins, one in a is lost (x86's own rule): use it where nans are seen to elsewhere. GCC makes more of
 // the comparison where it may not forget about nans, so the machine's own is asked for by name.
 #if defined(__AVX512F__)
-template <class T> constexpr auto ALL_LANES = static_cast<__mmask16>(-1);  // with no mask GCC warns of its own header
-template <> constexpr auto ALL_LANES<double> = static_cast<__mmask8>(-1);
+// With no mask GCC warns of its own header.
+template <class T> constexpr auto ALL_LANES = static_cast<std::conditional_t<sizeof(T) == 8, __mmask8, __mmask16>>(-1);
 #define MORTICE_MACHINE(name, intrinsic, T, M) \
     INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm512_maskz_##intrinsic(ALL_LANES<T>, (M)a, (M)b); }
 MORTICE_MACHINE(vmax, max_ps, float, __m512) MORTICE_MACHINE(vmin, min_ps, float, __m512)
