@@ -339,7 +339,8 @@ def test_tensors_that_are_not_complete() -> None:
 
 def test_it_looks_like_the_function_that_it_stands_before() -> None:
     mul, exp = OPS["mul"].fn, OPS["exp"].fn
-    assert mt.mul == mul and type(mul) is fast._engine.Fast and mul.__name__ == "mul" and mul.__doc__.startswith("Multiply")
+    public = getattr(mt.mul, "__wrapped__", mt.mul)  # where another test has let functions ask `__torch_function__`
+    assert public is mul and type(mul) is fast._engine.Fast and mul.__name__ == "mul" and mul.__doc__.startswith("Multiply")
     assert list(inspect.signature(mul).parameters) == ["input", "other", "out"]
     assert pickle.loads(pickle.dumps(mul)) is mul and copy.deepcopy(exp) is exp
     assert mul(mt.ones(2), mt.ones(2), out=mt.empty(2)).tolist() == [1, 1]
