@@ -201,12 +201,7 @@ template <class T> APART void line_times(char *const *at, int64_t n) {
         const V x = load_as<V>(a + 2 * i * sizeof(T)), y = load_as<V>(b + 2 * i * sizeof(T));
         V signs;
         for (int k = 0; k < N; k++) signs[k] = k & 1 ? T(0) : -T(0);
-#if defined(__clang__)
-        V re, im, crossed;
-        for (int k = 0; k < N; k++) re[k] = x[k & ~1], im[k] = x[k | 1], crossed[k] = y[k ^ 1];
-#else
-        const V re = __builtin_shuffle(x, even), im = __builtin_shuffle(x, odd), crossed = __builtin_shuffle(y, swap);
-#endif
+        const V re = turned(x, even), im = turned(x, odd), crossed = turned(y, swap);
         store_as<V>(out + 2 * i * sizeof(T), re * y + as<V>(as<M>(im * crossed) ^ as<M>(signs)));
     });
 }

@@ -41,16 +41,6 @@ struct Min {
 
 template <class T, int BYTES> struct part_of { typedef T type __attribute__((vector_size(BYTES))); };
 
-template <class V, class I> INLINE V turned(V v, I from) {
-#if defined(__clang__)
-    V out;
-    for (unsigned i = 0; i < sizeof v / sizeof v[0]; i++) out[i] = v[from[i]];
-    return out;
-#else
-    return __builtin_shuffle(v, from);
-#endif
-}
-
 // Reduce the lanes of a vector, halves against each other.
 template <class T, class Op, int BYTES> INLINE T across(typename part_of<T, BYTES>::type v) {
     if constexpr (BYTES > 16) {

@@ -52,14 +52,7 @@ template <class T, int BY> INLINE vec<T> shifted(vec<T> v, vec<T> start = vec<T>
     typedef __typeof__(V{} < V{}) I;
     I from;
     for (int i = 0; i < L; i++) from[i] = i < BY ? L + i : i - BY;
-#if defined(__clang__)
-    V out;
-    for (int i = 0; i < L; i++) out[i] = i < BY ? start[i] : v[i < BY ? 0 : i - BY];
-    (void)from;
-    return out;
-#else
-    return __builtin_shuffle(v, start, from);
-#endif
+    return mixed<V>(v, start, from);
 }
 template <class T> INLINE vec<T> prefixes(vec<T> v) {
     v += shifted<T, 1>(v);

@@ -45,6 +45,19 @@ using vi = vec<int32_t>;   // also the mask of vf: 0 or -1
 using vl = vec<int64_t>;   // also the mask of vd
 template <class T> constexpr int LANES = VECTOR_BYTES / static_cast<int>(sizeof(T));
 
+// The lanes that `from` says, of a and then of b.
+template <class V, class I> INLINE V mixed(V a, V b, I from) {
+#if defined(__clang__)
+    constexpr int N = sizeof(V) / sizeof(a[0]);
+    V out;
+    for (int i = 0; i < N; i++) out[i] = from[i] < N ? a[from[i]] : b[from[i] - N];
+    return out;
+#else
+    return __builtin_shuffle(a, b, from);
+#endif
+}
+template <class V, class I> INLINE V turned(V v, I from) { return mixed(v, v, from); }
+
 template <class T> INLINE vec<T> load(const T *p) {
     vec<T> v;
     __builtin_memcpy(&v, p, sizeof v);
