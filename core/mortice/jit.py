@@ -6,7 +6,10 @@ What would need a compiled program (saving and loading one, running its parts at
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
+from types import FunctionType
 from typing import Any, Final
 
 from mortice.nn.module import Module
@@ -43,8 +46,23 @@ class TensorType:
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """Return the function, class or module itself."""
+    """Return the function, class or module itself; a function that takes floats makes floats of the integers it is given there."""
+    if _isinstance(obj, FunctionType):
+        code, kinds = obj.__code__, obj.__annotations__
+        floats = [kinds.get(n) in (float, "float") for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+        return _with_floats(obj, floats) if any(floats) else obj
     return obj
+
+
+def _with_floats(fn: Any, floats: list[bool]) -> Any:
+    named = {n for n, is_float in zip(fn.__code__.co_varnames, floats) if is_float}
+
+    @functools.wraps(fn)
+    def scripted(*args: Any, **kwargs: Any) -> Any:
+        given = [float(a) if f and type(a) is int else a for a, f in zip(args, chain(floats, repeat(False)))]
+        return fn(*given, **{n: float(a) if n in named and type(a) is int else a for n, a in kwargs.items()})
+
+    return scripted
 
 
 def trace(func: Callable[..., Any], example_inputs: Any = None, **options: Any) -> Any:
