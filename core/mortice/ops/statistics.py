@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -224,7 +225,11 @@ def norm(
         dims = tuple(range(len(input.shape))) if dim is None else dim
         return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     p = 2.0 if p is None or p == "fro" else p
-    return vector_norm("norm", input, p.item() if isinstance(p, TensorBase) else p, dim, keepdim, dtype, out)
+    p = p.item() if isinstance(p, TensorBase) else p
+    try:
+        return vector_norm("norm", input, p, dim, keepdim, dtype, out)
+    except NotImplementedError:  # as of a sum
+        return norm(import_module("mortice.sparse.coo").all_values(input, dim, keepdim), p, None, False, out, dtype)
 
 
 @autocasting
