@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from itertools import chain, repeat
+from inspect import signature
 from types import FunctionType
 from typing import Any, Final
 
@@ -46,21 +46,18 @@ class TensorType:
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """Return the function, class or module itself; a function that takes floats makes floats of the integers it is given there."""
-    if _isinstance(obj, FunctionType):
-        code, kinds = obj.__code__, obj.__annotations__
-        floats = [kinds.get(n) in (float, "float") for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
-        return _with_floats(obj, floats) if any(floats) else obj
-    return obj
+    """Return the function, class or module itself; floats that a function says it takes may be given as integers."""
+    if not _isinstance(obj, FunctionType) or not {float, "float"}.intersection(obj.__annotations__.values()):
+        return obj
+    takes = signature(obj)
 
-
-def _with_floats(fn: Any, floats: list[bool]) -> Any:
-    named = {n for n, is_float in zip(fn.__code__.co_varnames, floats) if is_float}
-
-    @functools.wraps(fn)
+    @functools.wraps(obj)
     def scripted(*args: Any, **kwargs: Any) -> Any:
-        given = [float(a) if f and type(a) is int else a for a, f in zip(args, chain(floats, repeat(False)))]
-        return fn(*given, **{n: float(a) if n in named and type(a) is int else a for n, a in kwargs.items()})
+        given = takes.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if type(value) is int and takes.parameters[name].annotation in (float, "float"):
+                given.arguments[name] = float(value)
+        return obj(*given.args, **given.kwargs)
 
     return scripted
 

@@ -140,15 +140,12 @@ def watch(node: OpNode, t: Any) -> None:
 # ---- what users read ----
 
 # PyTorch's names of what nodes keep, where ours are another.
-_SAVED = {
-    "x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim", "w": "weight", "lo": "min", "hi": "max",
-    "kernel": "kernel_size", "rstd": "result2", "total": "total_weight",
-}  # fmt: skip
-# And where nodes whose names begin so call them something else again.
+_SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim", "w": "weight", "rstd": "result2"}
+# And where the names of nodes begin so.
 _SAVED_OF = {
-    ("Mm", "Bmm"): {"y": "mat2", "w": "mat2"}, ("Addmm",): {"x": "mat1", "w": "mat2"}, ("Mv",): {"y": "vec"},
-    ("Native", "Convolution"): {"x": "input", "mean": "result1", "var": "result2"}, ("Gather", "IndexS"): {"indices": "index"},
-    ("MaxPool",): {"indices": "result1"}, ("MseLoss", "BinaryCross", "SmoothL1", "HuberLoss"): {"y": "target"},
+    ("Mm", "Bmm"): {"y": "mat2", "w": "mat2"}, ("Addmm",): {"x": "mat1", "w": "mat2"}, ("Gather", "IndexS"): {"indices": "index"},
+    ("Native", "Convolution"): {"x": "input", "mean": "result1", "var": "result2"}, ("MseL", "BinaryC"): {"y": "target"},
+    ("MaxPool",): {"indices": "result1", "kernel": "kernel_size"},
 }  # fmt: skip
 
 

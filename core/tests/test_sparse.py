@@ -165,7 +165,6 @@ def test_dims_of_one_element_are_put_in(s: Any) -> None:
 def test_reductions_of_all_values(s: Any) -> None:
     assert s.any().item() is True and s.bool().any().item() is True and mt.zeros(2).to_sparse().any().item() is False
     assert s.norm(1).item() == 13 and s.norm(float("inf")).item() == 5 and s.norm().item() == pytest.approx(57**0.5)
-    assert (s // 2).to_dense().tolist() == [[0, 0, 2], [2, 0, 2]]
 
 
 def test_products(s: Any) -> None:
@@ -215,7 +214,7 @@ REFUSED = {
     "to_host": lambda s, d: s.tolist(), "expand": lambda s, d: s.expand(2, 2, 3),
     "index_add": lambda s, d: d.index_add(0, mt.tensor([0, 1]), s),
     "pow": lambda s, d: s**-1, "norm": lambda s, d: s.norm(2, 0), "any": lambda s, d: s.any(0), "all": lambda s, d: s.all(),
-    "getitem": lambda s, d: s[0, :2], "sort": lambda s, d: s.sort(), "floor_divide": lambda s, d: mt.floor_divide(s, s),
+    "getitem": lambda s, d: s[0, :2], "sort": lambda s, d: s.sort(),
     "linalg_vector_norm": lambda s, d: mt.linalg.vector_norm(s),
 }  # fmt: skip
 

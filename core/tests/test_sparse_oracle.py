@@ -97,7 +97,6 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "any": lambda t, s, x: s.detach().any(),
     "sum that keeps its dim": lambda t, s, x: s.detach().sum(0, keepdim=True),
     "sum that keeps all dims": lambda t, s, x: s.detach().sum((0, 1), keepdim=True),
-    "floor_divide": lambda t, s, x: s.detach() // 2,
 }
 
 

@@ -207,5 +207,4 @@ def test_the_report_of_an_environment_names_versions_and_backends(capsys: pytest
 
     collect_env.main()
     told = capsys.readouterr().out
-    assert told.startswith(f"PyTorch version: {mortice.__version__}\n") and "\nBackends of mortice: " in told
-    assert collect_env.get_env_info().is_cuda_available == str(mortice.cuda.is_available())
+    assert told.startswith(f"PyTorch version: {mortice.__version__}\n") and "\nPython version: 3." in told and "cpu_numpy" in told

@@ -165,25 +165,20 @@ class GradScaler:
 
     def _own_step(self, optimizer: Any, progress: _Progress, args: Any, kwargs: Any) -> Any:
         """Let an optimiser step that unscales, and leaves steps out, by itself."""
-        if "grad_scaler" in signature(optimizer.step).parameters:
-            warn(
-                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. Let step() read "
-                "the optimizer's attributes grad_scale and found_inf.", FutureWarning,
-            )  # fmt: skip
-            result = optimizer.step(*args, grad_scaler=self, **kwargs)
-            progress.stage = OptState.STEPPED
-            return result
-        scale = getattr(optimizer, "grad_scale", None)
-        if progress.stage == OptState.READY:
-            gradients = _gradients(optimizer, half=True)
-            progress.overflow = _unscale(gradients, 1.0) if gradients else None
-            scale = mortice.tensor(self.get_scale()) * (1 if scale is None else scale)
-        optimizer.grad_scale, optimizer.found_inf = scale, progress.overflow
-        try:
-            result = optimizer.step(*args, **kwargs)
-        finally:
-            del optimizer.grad_scale, optimizer.found_inf
+        old = "grad_scaler" in signature(optimizer.step).parameters
+        if old:
+            kwargs["grad_scaler"] = self
+        else:
+            scale = getattr(optimizer, "grad_scale", None)
+            if progress.stage == OptState.READY:
+                gradients = _gradients(optimizer, half=True)
+                progress.overflow = _unscale(gradients, 1.0) if gradients else None
+                scale = mortice.tensor(self.get_scale()) * (1 if scale is None else scale)
+            optimizer.grad_scale, optimizer.found_inf = scale, progress.overflow
+        result = optimizer.step(*args, **kwargs)
         progress.stage = OptState.STEPPED
+        if not old:
+            del optimizer.grad_scale, optimizer.found_inf
         return result
 
     def update(self, new_scale: Any = None) -> None:

@@ -308,26 +308,14 @@ isend, irecv = send, recv
 class P2POp:
     """An exchange with one other process, for `batch_isend_irecv`."""
 
-    def __init__(
-        self,
-        op: Any,
-        tensor: Any,
-        peer: int | None = None,
-        group: Any = None,
-        tag: int = 0,
-        group_peer: int | None = None,
-    ) -> None:
-        if op not in (send, recv):
-            raise ValueError(
-                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
-            )
+    def __init__(self, op: Any, tensor: Any, peer: Any = None, group: Any = None, tag: int = 0, group_peer: Any = None) -> None:
         self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
         self.peer = self.group_peer = group_peer if peer is None else peer
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Do exchanges at once, each of which is refused: there is no other process."""
-    return [op.op(op.tensor, op.peer, op.group) for op in p2p_op_list]
+    """Do exchanges, each of which is refused: there is no other process."""
+    return [p.op(p.tensor, p.peer) for p in p2p_op_list]
 
 
 def __getattr__(name: str) -> Any:

@@ -75,13 +75,6 @@ def _pow(k: Any, x: Any, y: Any) -> Sparse:
     return x.with_values(x.values**y)
 
 
-def _floor_divide(k: Any, x: Any, y: Any) -> Sparse:
-    if not is_number(y) or x.layout is not sparse_coo:
-        raise refusal("floor_divide", x, y)
-    x = _merged(x)
-    return x.with_values(mortice.floor_divide(x.values, y))
-
-
 def _permute(k: Any, x: Sparse, axes: Any) -> Sparse:
     n = x.sparse_dim
     if x.layout is not sparse_coo:
@@ -203,7 +196,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
     "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
     "fill": _fill, "full_like": _fill, "view": _view, "reshape": _reshape, "stack": _stack,
-    "floordiv": _floor_divide, "floor_divide": _floor_divide,
     "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
