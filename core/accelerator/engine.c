@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 11 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 12 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -289,6 +289,13 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     }
     PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
     PyObject *data = backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
+    if (!data && backend && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { /* of a sparse tensor, whose part may be dense */
+        PyErr_Clear();
+        Py_DECREF(key);
+        Py_DECREF(backend);
+        Py_DECREF(whole);
+        return PyObject_Vectorcall(f->python, args, nargsf, names);
+    }
     PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
     if (shape) {
         PyObject *known = PyDict_GetItemWithError(sizes, shape);

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
+    "_C._functorch": "_C",
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
@@ -31,7 +32,7 @@ _LEAD = {
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
     "jit.annotations": ":typing",
     "nn.parallel._functions": "nn.parallel.scatter_gather", "optim._adafactor": "optim.adaptive",
-    "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
+    "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "testing._comparison": "testing", "utils.data._utils": "utils.data",

@@ -336,6 +336,20 @@ def test_compiling_returns_the_function() -> None:
     assert three() == 3
 
 
+def test_a_scripted_function_gets_floats_where_it_says_so() -> None:
+    @mt.jit.script
+    def scaled(x: mt.Tensor, by: float, *, plus: float = 0.0, times: int = 1) -> mt.Tensor:
+        """Scale."""
+        return x * by * times + plus
+
+    made = scaled(mt.ones(1, dtype=mt.int64), 2, plus=1, times=3)
+    assert made.dtype is mt.float32 and made.item() == 7 and scaled.__doc__ == "Scale." and scaled.__name__ == "scaled"
+    assert scaled(mt.ones(1), by=mt.tensor(2)).item() == 2
+    with pytest.raises(TypeError, match="positional argument"):
+        scaled(mt.ones(1), 1, 2)
+    assert mt.jit.script(len) is len
+
+
 def test_scripting_and_tracing_keep_the_function() -> None:
     net = mt.nn.Linear(2, 2)
     assert issubclass(mt.jit.TracerWarning, Warning)

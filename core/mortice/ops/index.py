@@ -26,7 +26,7 @@ from mortice.ops.index_advanced import (
     flat_positions,
     positions,
 )
-from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
+from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
 from mortice.ops.movement import cast, clone, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
@@ -87,7 +87,10 @@ def getitem(input: Any, key: Any) -> Any:
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend
-        data = backend.getitem(input._data, key)
+        try:
+            data = backend.getitem(input._data, key)
+        except NotImplementedError:
+            return read_sparse(input, key)
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
@@ -100,7 +103,10 @@ def getitem(input: Any, key: Any) -> Any:
         key = as_key(key)
         if _is_basic(key):
             key, shape = basic_key(input.shape, key)
-            return _slice(input, key=key, shape=shape)
+            try:
+                return _slice(input, key=key, shape=shape)
+            except NotImplementedError:
+                return read_sparse(input, key)
     found = _side_by_side(input, key)
     if found is not None:
         axis, dims, common, flat = found

@@ -11,6 +11,7 @@ from mortice.dtype import CLASS_NAMES, DType, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import Op, op
 from mortice.ops.data import number
+from mortice.ops.movement import contiguous
 from mortice.ops.nn_pool import _adaptive_avg_pool
 from mortice.rules import hold
 from mortice.shape import Size
@@ -116,7 +117,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
                 f"({b}, {a})."
             )
-    return _pad_border(input, widths=widths, mode=mode, value=0)
+    return _pad_border(contiguous(input) if mode == "circular" else input, widths=widths, mode=mode, value=0)
 
 
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:

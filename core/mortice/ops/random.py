@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -26,6 +27,7 @@ from mortice.dtype import (
     uint8,
 )
 from mortice.errors import DTypeError
+from mortice.layout import sparse_coo, strided
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
@@ -189,7 +191,13 @@ def randn_like(
     memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw normal numbers in another tensor's shape, dtype and device."""
-    made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
+    try:
+        made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
+    except NotImplementedError:
+        if input.layout in (strided, sparse_coo):
+            raise
+        made = import_module("mortice.sparse").like(input, 0, dtype, device, None)  # numbers where it has any
+        made.values().normal_(generator=generator)
     return finish(made, requires_grad, pin_memory)
 
 

@@ -228,6 +228,11 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
         if not -input.ndim <= d < input.ndim:
             raise IndexError(f"sparse.sum: expected dims in [-{input.ndim}, {input.ndim - 1}]; got {d}.")
     axes = sorted({d % input.ndim for d in dims})
+    if keepdim:
+        made = sum(input, axes)
+        for d in axes:
+            made = made.unsqueeze(d)
+        return made
     if set(range(n)) <= set(axes):
         return values_of(input).sum([0, *[d - n + 1 for d in axes if d >= n]])
     # Each dim that goes leaves places that repeat, whose values coalescing adds up.
