@@ -205,10 +205,15 @@ def test_one_operand(call: Any) -> None:
             both(call, make)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "lt"])
-def test_a_tensor_and_a_number_are_a_fast_case(name: str) -> None:
+BYTES = mt.tensor([0, 1, 200, 255], dtype=mt.uint8)
+NUMBERS = [(name, X, (2.0,)) for name in ("add", "sub", "mul", "div", "lt")]
+NUMBERS += [(name, BYTES, (255,)) for name in ("add", "mul", "lt", "bitwise_and")] + [("clamp", BYTES.to(mt.int32), (-5, 1 << 20))]
+
+
+@pytest.mark.parametrize(("name", "x", "numbers"), NUMBERS)
+def test_a_tensor_and_a_number_are_a_fast_case(name: str, x: Any, numbers: Any) -> None:
     fn, called = OPS[name].fn, []
-    fn(X, 2.0)
+    fn(x, *numbers)
 
     def note(frame: Any, event: str, arg: Any) -> None:
         package, _, module = frame.f_globals["__name__"].partition(".")
@@ -217,10 +222,19 @@ def test_a_tensor_and_a_number_are_a_fast_case(name: str) -> None:
 
     sys.setprofile(note)
     try:
-        fn(X, 2.0)
+        fn(x, *numbers)
     finally:
         sys.setprofile(None)
     assert called == []
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.int8, mt.int16, mt.int32, mt.uint32, mt.uint64])
+def test_numbers_at_the_limits_of_an_integer_dtype(dtype: Any) -> None:
+    limits = mt.iinfo(dtype)
+    x = mt.tensor([limits.min, limits.max, 1], dtype=dtype)
+    for number in (limits.min - 1, limits.min, limits.max, limits.max + 1, 0, -1):
+        for call in (lambda y: y + number, lambda y: y < number, lambda y: mt.clamp(y, number, limits.max), lambda y: y.mul_(number)):
+            both(call, lambda: [x.clone()])
 
 
 @pytest.mark.parametrize("call", SINGLES)
