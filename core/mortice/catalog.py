@@ -293,7 +293,7 @@ FREE_KERNELS = {
     "backends.linalg:LinalgKernels": (
         "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),
-    "backends.linalg_eigen:EigenKernels": "eigh svd",
+    "backends.linalg_eigen:EigenKernels": "eigh svd svdvals",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
         "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
