@@ -149,9 +149,9 @@ _LIMITS: dict[DType, iinfo] = {}
 
 
 def holds(d: DType, value: Any) -> bool:
-    """Tell whether an int is one of an integer dtype's, as a kernel takes it."""
+    """Tell whether an int is one of an integer dtype's."""
     bits = 8 * d.itemsize - (d.kind == "i")
-    return type(value) is int and d.kind in "iu" and (0 if d.kind == "u" else -1 << bits) <= value < 1 << bits
+    return type(value) is int and d.kind in "iu" and -(d.kind == "i") << bits <= value < 1 << bits
 
 
 def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:

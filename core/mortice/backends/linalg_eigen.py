@@ -174,7 +174,7 @@ class EigenKernels:
         return w, gather_columns(k, v, order)
 
     def svdvals(k: Any, x: Buffer) -> Buffer:
-        """Return the singular values alone, descending."""
+        """Return the singular values, descending."""
         return k.svd(x, full_matrices=False)[1]
 
     def svd(k: Any, x: Buffer, *, full_matrices: bool = True) -> tuple[Buffer, Buffer, Buffer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,7 +33,6 @@ class Global:
 
 _RETYPING = ("real", "imag", "view_as_real", "view_as_complex")  # views whose elements are others than the root's
 _REBUILD = Global("torch._utils", "_rebuild_tensor_v2")
-_HOOKS = Global("collections", "OrderedDict")  # each tensor's own
 _REBUILD_UNTYPED = Global("torch._utils", "_rebuild_tensor_v3")
 _REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
 _LAYOUT = Global("torch.serialization", "_get_layout")
@@ -158,9 +158,6 @@ def joint_memories(tensors: Mapping[str, Any]) -> Iterator[list[str]]:
                 yield [name, other]
 
 
-_PLAIN = frozenset((bool, bytes, dict, float, int, list, str, tuple))
-
-
 class Pickler(pickle._Pickler):
     """Pickles as PyTorch does. Python's own Pickler in Python, since it writes names that cannot be imported."""
 
@@ -174,9 +171,6 @@ class Pickler(pickle._Pickler):
         return obj.reference(self.legacy) if type(obj) is Memory else None
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
-        if type(obj) in _PLAIN and self.proto < 4:  # most objects, without the ways round that the base class asks about
-            known = self.memo.get(id(obj))
-            return self.dispatch[type(obj)](self, obj) if known is None else self.write(self.get(known[0]))
         obj = behind(obj)
         if type(obj) is Global:
             return self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode("ascii"))
@@ -216,7 +210,7 @@ class Pickler(pickle._Pickler):
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
         elif t._device.backend.has_values:
             memory, offset, strides = self._place(t)
-            place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, Call(_HOOKS, ()))
+            place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, OrderedDict())
             typed = t.dtype.name in STORAGES
             rebuild = _REBUILD if typed else _REBUILD_UNTYPED
             args = place if typed else (*place, t.dtype)
@@ -225,7 +219,7 @@ class Pickler(pickle._Pickler):
         state = dict(t.__dict__)
         if is_parameter:
             name = "_rebuild_parameter" + ("_with_state" if state else "")
-            rest = (t._rg, Call(_HOOKS, ()), *((state,) if state else ()))
+            rest = (t._rg, OrderedDict(), *((state,) if state else ()))
             return Call(Global("torch._utils", name), (Call(rebuild, args), *rest))
         ours = type(t).__module__.partition(".")[0] in ("mortice", "torch")
         if not state and ours:

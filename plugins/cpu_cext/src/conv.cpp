@@ -343,7 +343,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
             // Taps lie evenly, or else those of a row of the window do.
             bool even = s.runs > 1 || s.run_room == w.kernel[2] * w.inputs;
             int64_t together = even ? taps : w.kernel[2], step = s.runs > 1 ? s.run_room : w.inputs;
-            if (taps == 1) copy_bytes(to, row, w.inputs * sizeof(T));
+            if (taps == 1) memcpy(to, row, w.inputs * sizeof(T));
             else for (int64_t k = 0; k < taps; k += together, row += s.run_room) set.turn(to + k, taps, row, step, w.inputs, together);
         }
     });

@@ -218,7 +218,7 @@ template <class T> struct Rows {
     // Points from..from + points of lines that begin at `begin` and are `length` long.
     void take(const T *x, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
         const int64_t unit = real ? 1 : 2;
-        if (inner == 1 && many == 1) copy_bytes(at, x + unit * begin[0] + 2 * from, static_cast<size_t>(2 * points) * sizeof(T));
+        if (inner == 1 && many == 1) memcpy(at, x + unit * begin[0] + 2 * from, static_cast<size_t>(2 * points) * sizeof(T));
         else if (inner == 1)
             for (int64_t b = 0; b < many; b += 8)  // along few lines at a time: they may lie where the nearest cache has room for few
                 turn(at + b, many, x + unit * begin[b] + 2 * from, unit * length, 2 * points, many - b < 8 ? many - b : 8);
@@ -229,13 +229,13 @@ template <class T> struct Rows {
                     const T *place = x + unit * begin[b] + 2 * (from + i) * inner;
                     if (!real) moves<T>().split(place, n, row, row + many);
                     else
-                        for (int k = 0; k < 2; k++) copy_bytes(row + k * many, place + k * inner, static_cast<size_t>(n) * sizeof(T));
+                        for (int k = 0; k < 2; k++) memcpy(row + k * many, place + k * inner, static_cast<size_t>(n) * sizeof(T));
                 }
             });
     }
     void put(T *out, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
         const int64_t unit = real ? 1 : 2;
-        if (inner == 1 && many == 1) copy_bytes(out + unit * begin[0] + 2 * from, at, static_cast<size_t>(2 * points) * sizeof(T));
+        if (inner == 1 && many == 1) memcpy(out + unit * begin[0] + 2 * from, at, static_cast<size_t>(2 * points) * sizeof(T));
         else if (inner == 1) turn(out + unit * begin[0] + 2 * from, unit * length, at, many, many, 2 * points);
         else
             runs(begin, [&](int64_t b, int64_t n) {
@@ -244,7 +244,7 @@ template <class T> struct Rows {
                     T *place = out + unit * begin[b] + 2 * (from + i) * inner;
                     if (!real) moves<T>().join(row, row + many, n, place);
                     else
-                        for (int k = 0; k < 2; k++) copy_bytes(place + k * inner, row + k * many, static_cast<size_t>(n) * sizeof(T));
+                        for (int k = 0; k < 2; k++) memcpy(place + k * inner, row + k * many, static_cast<size_t>(n) * sizeof(T));
                 }
             });
     }

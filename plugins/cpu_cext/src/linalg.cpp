@@ -126,7 +126,7 @@ PyObject *solve_triangular(PyObject *const *args, Py_ssize_t n, PyObject *names)
         over_batch(p.count, static_cast<double>(s.n) * static_cast<double>(r.each), [&](int64_t i) {
             int64_t ia, ib;
             p.find(i, ia, ib);
-            copy_bytes(to + i * r.each, right + ib * r.each, static_cast<size_t>(r.each) * sizeof(T));
+            memcpy(to + i * r.each, right + ib * r.each, static_cast<size_t>(r.each) * sizeof(T));
             trsm<T>(left, upper != flip, flip ? TURNED : PLAIN, unit, r.m, r.n, triangles + ia * s.each, s.n, to + i * r.each, r.n);
         });
         return true;
@@ -196,10 +196,10 @@ PyObject *pivots_to_order(PyObject *const *args, Py_ssize_t n, PyObject *names) 
 }
 
 template <class T> void take_rows(T *to, const T *from, const int64_t *order, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++) copy_bytes(to + i * n, from + order[i] * n, static_cast<size_t>(n) * sizeof(T));
+    for (int64_t i = 0; i < m; i++) memcpy(to + i * n, from + order[i] * n, static_cast<size_t>(n) * sizeof(T));
 }
 template <class T> void put_rows(T *to, const T *from, const int64_t *order, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++) copy_bytes(to + order[i] * n, from + i * n, static_cast<size_t>(n) * sizeof(T));
+    for (int64_t i = 0; i < m; i++) memcpy(to + order[i] * n, from + i * n, static_cast<size_t>(n) * sizeof(T));
 }
 
 bool good_order(const Array &order, int64_t n) {
@@ -246,7 +246,7 @@ PyObject *lu_solve(PyObject *const *args, Py_ssize_t n, PyObject *names) {
                 return;
             }
             T *y = room + i * r.each;
-            copy_bytes(y, right + ib * r.each, static_cast<size_t>(r.each) * sizeof(T));
+            memcpy(y, right + ib * r.each, static_cast<size_t>(r.each) * sizeof(T));
             trsm<T>(true, !flip, back, false, r.m, r.n, at, s.n, y, r.n);
             trsm<T>(true, flip, back, true, r.m, r.n, at, s.n, y, r.n);
             put_rows(x, y, orders + ia * s.n, s.n, r.n);

@@ -193,7 +193,7 @@ template <class T> struct Lstm {
                                               w_hr ? room + low * size : shown, w_hr ? nullptr : state);
                 if (!w_hr) continue;
                 gemm_parallel(false, true, r.n, width, size, T(1), room + low * size, size, w_hr, size, T(0), shown, width);
-                copy_bytes(state, shown, static_cast<size_t>(r.n * width) * sizeof(T));
+                memcpy(state, shown, static_cast<size_t>(r.n * width) * sizeof(T));
             }
         });
     }
@@ -249,7 +249,7 @@ template <class T> struct LstmBack {
         const T *of_h = state;
         kernels.add(r.n * width, state, g + r.row * width);
         if (w_hr) {
-            copy_bytes(folded + r.row * width, state, static_cast<size_t>(r.n * width) * sizeof(T));
+            memcpy(folded + r.row * width, state, static_cast<size_t>(r.n * width) * sizeof(T));
             gemm_parallel(false, false, r.n, size, width, T(1), state, width, w_hr, size, T(0), room + low * size, size);
             of_h = room + low * size;
         }
