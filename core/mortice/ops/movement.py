@@ -399,7 +399,7 @@ def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:
     return k.reshape(part, k.shape_of(x))
 
 
-@lru_cache(4096)  # shapes recur
+@lru_cache(4096)
 def _sizes_to(wanted: Size, shape: Size) -> Size:
     lead = len(wanted) - len(shape)
     if lead < 0:
