@@ -228,8 +228,8 @@ TENSOR_KERNELS = {
     "ops.matmul": "matmul",
     "ops.movement": "astype broadcast_to cast contiguous copy permute_dims reshape view",
     "ops.nn_activation": (
-        "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
-        "prelu_kernel relu silu softmax softplus softshrink threshold"
+        "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu "
+        "relu silu softmax softplus softshrink threshold"
     ),
     "ops.nn_attention": "attention linear",
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
@@ -293,7 +293,7 @@ FREE_KERNELS = {
     "backends.linalg:LinalgKernels": (
         "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),
-    "backends.linalg_eigen:EigenKernels": "eigh svd",
+    "backends.linalg_eigen:EigenKernels": "eigh svd svdvals",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
         "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
@@ -302,7 +302,8 @@ FREE_KERNELS = {
     "backends.nn_activation:ActivationKernels": (
         "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
         "hardtanh_grad leaky_relu leaky_relu_grad log_softmax log_softmax_grad logsigmoid logsigmoid_grad mish "
-        "mish_grad relu relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad softshrink tanh_grad"
+        "mish_grad prelu relu relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad softshrink "
+        "tanh_grad"
     ),
     "backends.nn_attention:AttentionKernels": "attention attention_grad",
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",

@@ -515,12 +515,12 @@ def _values_shape(name: str, shape: Size) -> Size:
 
 
 @op(
-    result=_real_values, shape=_values_shape, name="svdvals", dtypes="fc", holomorphic=False,
+    result=_real_values, shape=_values_shape, kernel="svdvals", name="svdvals", dtypes="fc", holomorphic=False,
     grad_name="LinalgSvdBackward0",
 )  # fmt: skip
 def svdvals(k: Any, x: Any, /) -> Any:
     """Return the singular values."""
-    return k.svd(x, full_matrices=False)[1]
+    return k.svdvals(x)
 
 
 def _svdvals_back(k: Any, g: Any, x: Any) -> Any:

@@ -270,6 +270,8 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
         raise DTypeError(f"{name}: not implemented for {dtype}; expected integers, floats or bool.")
     limits = _limits(dtype)
     least, most = (0, 1) if dtype is bool_ else (limits.min, limits.max)
+    if dtype.kind != "f" and least <= low < high <= most:
+        return high
     for what, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:
             raise RuntimeError(f"{name}: {what} is out of bounds for {dtype}; got {value}. Use a wider dtype.")
@@ -373,8 +375,9 @@ def randperm(
 
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, like: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
-    if not isinstance(p, TensorBase):
-        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, float(p), shape)
+    many = isinstance(p, TensorBase)
+    if not many or p._device is device:
+        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, p._data if many else float(p), shape)
         if made is not None:
             return made
     kind = float32 if isinstance(p, TensorBase) and p.dtype is not float64 else float64

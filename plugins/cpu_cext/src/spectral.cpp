@@ -292,9 +292,8 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 namespace {
 
 template <class T>
-void run_gesdd(bool full, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt, T *work, int lwork, Real<T> *rwork, int *iwork,
+void run_gesdd(const char *job, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt, T *work, int lwork, Real<T> *rwork, int *iwork,
                int *info) {
-    const char *job = full ? "A" : "S";
     if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, int *, int *, T *, int *, T *, T *, int *, T *, int *, T *, int *, int *, int *, size_t);
         reinterpret_cast<F>(lapack(T{}).gesdd)(job, &m, &n, a, &m, s, u, &m, vt, &ldvt, work, &lwork, iwork, info, 1);
@@ -305,33 +304,28 @@ void run_gesdd(bool full, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt,
     }
 }
 
-}  // namespace
-
-PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    static Names<2> N{"svd", {"x", "full_matrices"}, 1};
-    PyObject *a[2];
-    arguments(N, args, count, names, a);
-    Array &x = as_array(a[0]);
-    const bool full = !a[1] || as_bool(a[1]);
+// The singular values, and unless they are all that is asked for the vectors.
+PyObject *singular(Array &x, const bool full, const bool alone) {
     if (!served(x, full)) return default_body();
     need_lapack();
     const Shape s(x);
     const int64_t k = s.m < s.n ? s.m : s.n;
     // Column by column: the transposed matrix has the same values, but vectors of other signs than PyTorch's and NumPy's.
     const Ref columns = columns_of(x);
-    Ref u = of_batch(x, x.dtype, {full ? s.m : k, s.m}), sizes = of_batch(x, real_of(x.dtype), {k});
-    Ref vh = of_batch(x, x.dtype, {s.n, full ? s.n : k});
+    Ref sizes = of_batch(x, real_of(x.dtype), {k}), u, vh;
+    if (!alone) u = of_batch(x, x.dtype, {full ? s.m : k, s.m}), vh = of_batch(x, x.dtype, {s.n, full ? s.n : k});
+    const char *job = alone ? "N" : full ? "A" : "S";
     Scratch<int> codes(static_cast<size_t>(s.batch));
     int *code = codes;
     const bool good = by_dtype(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using R = Real<T>;
-        T *data = columns->as<T>(), *left = u->as<T>(), *right = vh->as<T>(), best{};
+        T *data = columns->as<T>(), *left = alone ? data : u->as<T>(), *right = alone ? data : vh->as<T>(), best{};
         if (!is_finite(data, s.batch * s.each)) return false;
         R *values = sizes->as<R>(), unused{};
         const int m = static_cast<int>(s.m), n = static_cast<int>(s.n), lead = static_cast<int>(full ? s.n : k);
         int failed = 0, none = 0;
-        run_gesdd<T>(full, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
+        run_gesdd<T>(job, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
         const int64_t most = s.m > s.n ? s.m : s.n;
         const int room = whole(best, 1);
         const int64_t real_room = FLOATING<T> ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k + k;
@@ -344,13 +338,30 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
         int *third = int_work;
         over_batch(s.batch, 10 * static_cast<double>(s.each) * static_cast<double>(k), [&](int64_t i) {
             const int64_t me = thread_number();
-            run_gesdd<T>(full, m, n, data + i * s.each, values + i * k, left + i * s.m * (full ? s.m : k),
-                         right + i * s.n * (full ? s.n : k), lead, first + me * room, room, second + me * real_room,
+            run_gesdd<T>(job, m, n, data + i * s.each, values + i * k, alone ? left : left + i * s.m * (full ? s.m : k),
+                         alone ? right : right + i * s.n * (full ? s.n : k), lead, first + me * room, room, second + me * real_room,
                          third + me * 8 * k, code + i);
         });
         return all_good(code, s.batch);
     });
-    return good ? as_tuple(turned(*u), sizes, turned(*vh)) : default_body();
+    if (!good) return default_body();
+    return alone ? sizes.release() : as_tuple(turned(*u), sizes, turned(*vh));
+}
+
+}  // namespace
+
+PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static Names<2> N{"svd", {"x", "full_matrices"}, 1};
+    PyObject *a[2];
+    arguments(N, args, count, names, a);
+    return singular(as_array(a[0]), !a[1] || as_bool(a[1]), false);
+}
+
+PyObject *svdvals(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static Names<1> N{"svdvals", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, count, names, a);
+    return singular(as_array(a[0]), false, true);
 }
 
 }  // namespace mortice

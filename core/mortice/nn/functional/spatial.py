@@ -239,7 +239,7 @@ def fold(
 
 def _rows(x: Any) -> Any:
     """Copy row by row, also what lies so already: an order that nothing changes is no view of the input."""
-    return x.clone(memory_format=mortice.contiguous_format)
+    return x.clone() if x.is_contiguous() else x.contiguous()
 
 
 def _check_factor(name: str, kind: str, input: Any, factor: int) -> None:

@@ -246,7 +246,7 @@ constexpr ConvertTable filled() {
 #if defined(MORTICE_AFTER_BASELINE)
     for (int from = 0; from < DTYPES; from++)
         for (int to = 0; to < DTYPES; to++)
-            if (!gains(from, to) && !gains(to, from)) t.inner[from][to] = nullptr;
+            if (!gains(from, to) && !gains(to, from) && (from != I8 || to != F32)) t.inner[from][to] = nullptr;
 #endif
     return t;
 }

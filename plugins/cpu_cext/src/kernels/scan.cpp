@@ -113,6 +113,7 @@ template <class T> INLINE carry_of<T> sum_row(const T *x, T *out, int64_t n, car
                 c += static_cast<carry_of<T>>(x[i]);
                 out[i] = static_cast<T>(c);
             }
+            if (n < EXACT_BLOCK) return carry;  // the end of the row: nobody goes on from here
             out += EXACT_BLOCK;
         }
         if constexpr (__is_same(T, float) || __is_same(T, double)) {
