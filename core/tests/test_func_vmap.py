@@ -434,6 +434,29 @@ def test_draws_that_reject_candidates_run_in_a_batch() -> None:
     assert drawn.shape == (5, 3) and (drawn <= counts).all()
 
 
+@pytest.mark.parametrize("engine", ["philox", "mt19937"])
+@pytest.mark.parametrize("draws", [lambda x: mt.poisson(x), lambda x: mt.binomial(x, x * 0 + 0.5)])
+def test_counts_are_drawn_for_each_sample_also_of_what_samples_share(engine: str, draws: Any) -> None:
+    rates, seen = mt.full((20,), 7.0), mt.zeros(3)
+    before = mt.random.get_engine()
+    mt.random.set_engine(engine)
+    try:
+        mt.manual_seed(3)
+        apart = vmap(lambda _: draws(rates), randomness="different")(seen)
+        assert not mt.equal(apart[0], apart[1]) and not mt.equal(apart[0], apart[2])
+        together = vmap(lambda _: draws(rates), randomness="same")(seen)
+        assert mt.equal(together[0], together[1])
+        if engine == "mt19937":  # all samples at once, as in PyTorch
+            mt.manual_seed(3)
+            assert mt.equal(draws(rates.expand(3, 20)), apart)
+            mt.manual_seed(3)
+            assert mt.equal(vmap(draws, in_dims=1, randomness="different")(rates.expand(3, 20).t().contiguous()), apart)
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            vmap(lambda _: draws(rates))(seen)
+    finally:
+        mt.random.set_engine(before)
+
+
 def test_chunks_draw_the_same_where_samples_do() -> None:
     x = draw(7)
     noisy = [vmap(lambda v: v + mt.rand(()), randomness="same", chunk_size=size) for size in (None, 1, 3)]
