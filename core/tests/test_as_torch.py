@@ -93,7 +93,8 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
         "<class 'torch.Size'> <class 'torch.dtype'> <class 'torch.device'> True",
         "<torch.autograd.function.TwiceBackward object",
         "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or None expected)",
-        'While copying the parameter named "weight", expected torch.Tensor or Tensor-like object from checkpoint but received <class \'int\'>',
+        'While copying the parameter named "weight", expected torch.Tensor or Tensor-like object from checkpoint but received '
+        "<class 'int'>",
     ], done.stderr  # fmt: skip
 
 

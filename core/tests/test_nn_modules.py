@@ -298,16 +298,6 @@ def test_what_hooks_asked_for_is_read_as_in_pytorch():
     assert not layer._forward_hooks_with_kwargs and not layer._forward_hooks_always_called
 
 
-def test_hook_that_must_return_nothing_is_not_registered_as_one_that_may():
-    def hook(module, state, prefix, metadata):
-        return {}
-
-    layer = nn.Linear(2, 2)
-    layer.register_state_dict_post_hook(hook)
-    with pytest.raises(RuntimeError, match="previously registered via register_state_dict_post_hook"):
-        layer._register_state_dict_hook(hook)
-
-
 # ---- initialisation, gradients of all parameters ----
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -56,7 +55,7 @@ _BESIDE = {
 
 
 class _Beside:
-    """Such a table, made when it is read."""
+    """Such a table, to be read."""
 
     def __init__(self, table: str, option: str) -> None:
         self.table, self.option = table, option
@@ -134,8 +133,6 @@ class Tables(ModuleType):
         return getattr(GLOBAL, _TABLES[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_global_is_full_backward_hook":
-            GLOBAL.full = value
         if name not in _TABLES:
             super().__setattr__(name, value)
             return
@@ -247,14 +244,10 @@ class Hooked:
 
     def register_state_dict_post_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, state_dict, prefix, local_metadata)` when state_dict is made; it may change it in place."""
-        with suppress(AttributeError):  # of a method
-            hook._from_public_api = True  # type: ignore[attr-defined]
         return self._state_dict_hooks.add(hook, in_place=True)
 
     def _register_state_dict_hook(self, hook: Hook) -> Handle:
         """Register a hook that may also return another state_dict."""
-        if hasattr(hook, "_from_public_api"):
-            raise RuntimeError("Cannot register a state_dict hook that was previously registered via register_state_dict_post_hook.")
         return self._state_dict_hooks.add(hook)
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> Handle:
