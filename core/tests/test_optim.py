@@ -583,6 +583,8 @@ def test_foreach_functions_take_lists():
         (lambda: mt._foreach_norm([]), "at least one tensor"),
         (lambda: mt._foreach_mul(a, mt.ones(2)), "expected to be 0 dim but it has 1 dimensions and 2 elements"),
         (lambda: mt._foreach_addcdiv(a, b, b, mt.tensor(1.0)), "packed scalar Tensor to be of dimension 1. Got 0"),
+        (lambda: mt._foreach_addcmul(a, b, b, mt.ones(2, 2)[:, 1]), "^Expected scalars to be contiguous"),
+        (lambda: mt._foreach_addcmul(a, b, b, mt.ones(3)), "^Expected length of scalars to match input of length 2 but got 3 instead"),
     ):
         with pytest.raises(RuntimeError, match=text):
             call()

@@ -134,6 +134,10 @@ def _weighted(name: str) -> Callable[..., Any]:
         if isinstance(factors, Tensor):
             if factors.ndim != 1:
                 raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {factors.ndim} instead.")
+            if not factors.is_contiguous():
+                raise RuntimeError("Expected scalars to be contiguous.")
+            if len(factors) != len(self):
+                raise RuntimeError(f"Expected length of scalars to match input of length {len(self)} but got {len(factors)} instead.")
             factors = factors.tolist()
         return _lists(f"_foreach_{name}", self, (first, second, factors))
 
