@@ -339,6 +339,24 @@ def looked_up(**options: Any) -> Any:
     return table
 
 
+def test_gradients_of_a_table_stand_side_by_side_until_they_are_coalesced() -> None:
+    table, at = looked_up(), mt.tensor([3, 1])
+    for _ in range(2):
+        table(at).sum().backward()
+    g = table.weight.grad
+    assert g._indices().tolist() == [[3, 1, 3, 1]] and g._values().tolist() == [[1, 1]] * 4
+    assert g.coalesce().values().tolist() == [[2, 2]] * 2
+
+
+def test_gradient_of_a_table_stays_where_it_was_looked_up_though_the_index_is_overwritten() -> None:
+    table, at = looked_up(), mt.tensor([3, 1])
+    out = table(at)
+    at[0] = 2
+    out.sum().backward()
+    at[1] = 4
+    assert table.weight.grad._indices().tolist() == [[3, 1]]
+
+
 def test_a_table_gets_a_sparse_gradient() -> None:
     table = looked_up(padding_idx=0)
     seen: list[Any] = []

@@ -346,7 +346,7 @@ def embedding(table: Any, at: Any, padding_idx: int, scale_grad_by_freq: bool) -
     with mortice.no_grad():
         t = mortice.embedding(table, at)
     node = SparseRows()
-    node.seq, node.extra, node.table, node.at, node.padding = next_seq(), None, table, at, padding_idx
+    node.seq, node.extra, node.table, node.at, node.padding = next_seq(), None, table, at.clone(), padding_idx
     node.edges = (table.note_use(node.seq),)
     node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
     t._rg, t._node = True, node

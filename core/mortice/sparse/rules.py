@@ -36,7 +36,7 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
     _alike("add", x, y)
     if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
         return RULES["clone"](k, x if x.nnz else y)  # type: ignore[no-any-return]
-    if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
+    if x.coalesced and y.coalesced and x.nnz == y.nnz and mortice.equal(x.indices, y.indices):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
     made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
     return _merged(made) if x.coalesced and y.coalesced else made

@@ -57,7 +57,7 @@ _MORE = {
 
 def _lead(name: str) -> ModuleType:
     """Make the module of that name, and all that it has here too."""
-    made = ModuleType(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
+    made = (hooks.Tables if name == "module" else ModuleType)(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
     for place in _KEPT_IN[name]:
         layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
         made.__dict__.update(layers)
