@@ -24,6 +24,10 @@ class ScriptMethod:
     """The type of a compiled method, for `isinstance`; there are none."""
 
 
+class ScriptObject:
+    """The type of an object of a compiled class, for `isinstance`; there are none."""
+
+
 class PyTorchFileReader:
     """The type of PyTorch's reader of a file's records, for annotations; there are none."""
 
