@@ -104,6 +104,15 @@ def test_the_current_stream_is_the_librarys() -> None:
 # ---- memory ----
 
 
+def test_reading_what_lies_in_another_order_leaves_the_stream_as_it_is() -> None:
+    import cupy
+
+    x, side = mt.arange(6.0, device="cuda").reshape(2, 3), cuda.Stream()
+    with cuda.stream(side):
+        assert x.T.tolist() == [[0, 3], [1, 4], [2, 5]] and x[:, ::2].cpu().tolist() == [[0, 2], [3, 5]]
+        assert cupy.cuda.get_current_stream().ptr == side.cuda_stream != 0
+
+
 def test_memory_is_counted_with_its_peak() -> None:
     cuda.reset_peak_memory_stats()
     before = cuda.memory_allocated()
