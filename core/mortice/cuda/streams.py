@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from mortice.cuda.devices import is_available, place
+from mortice.cuda.devices import is_available, place, set_device
+from mortice.device import chosen
 
 
 class Stream:
@@ -35,6 +36,13 @@ class Stream:
     def cuda_stream(self) -> int:
         """The number that CUDA's own functions know it by; 0 is the default stream."""
         return int(self._queue.handle)
+
+    stream_id = cuda_stream
+
+    @property
+    def device_index(self) -> int:
+        """The number of its device."""
+        return self.device.index or 0
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return what other libraries read: the version of the protocol and the stream's number."""
@@ -124,6 +132,11 @@ class Event:
         if self._mark is not None:
             (stream or current_stream())._queue.wait(self._mark)
 
+    @property
+    def cuda_event(self) -> int:
+        """The number that CUDA's own functions know it by, 0 before it is recorded."""
+        return getattr(self._mark, "handle", 0)
+
     def query(self) -> bool:
         """Tell whether the work before the mark is done."""
         return self._mark is None or bool(self._mark.done())
@@ -153,19 +166,20 @@ _current = _Current()
 
 
 class StreamContext:
-    """Make a stream the current one for a block; None does nothing."""
+    """Make a stream the current one for a block, and its device the current device; None does nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            self._before = current_stream(self.stream.device)
+            self._before, self._device = current_stream(self.stream.device), chosen.current
             set_stream(self.stream)
 
     def __exit__(self, *exc: object) -> None:
         if self.stream is not None:
             set_stream(self._before)
+            chosen.current = self._device
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -174,8 +188,9 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Make a stream the current one; None does nothing."""
+    """Make a stream the current one, and its device the current device; None does nothing."""
     if stream is not None:
+        set_device(stream.device)
         _current.streams = {**_current.streams, stream.device: stream}
         stream._queue.use()
 

@@ -348,3 +348,13 @@ def test_many_indices_are_refused() -> None:
     assert mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), labels).item() > 1
     with pytest.raises(IndexError, match="Target 4"):
         mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), x.to(mt.int64))
+
+
+@several
+def test_a_stream_of_another_device_brings_that_device() -> None:
+    side = cuda.Stream("cuda:1")
+    with cuda.stream(side):
+        x = mt.ones(2, device="cuda") + 1
+        assert x.get_device() == 1 == cuda.current_device() and cuda.current_stream() == side
+    assert cuda.current_device() == 0 and cuda.current_stream() == cuda.default_stream()
+    assert cuda.current_stream(1) == cuda.default_stream(1)

@@ -187,6 +187,12 @@ def memory() -> None:
     raise AssertionError("there cannot be so much memory")
 
 
+def profiled() -> None:
+    with cuda.profiler.profile(), cuda.nvtx.range("step {}", 3):
+        cuda.nvtx.mark("here"), cuda.nvtx.range_end(cuda.nvtx.range_start("a")), cuda.nvtx.range_push("b"), cuda.nvtx.range_pop()
+    cuda.cudart().cudaProfilerStart(), cuda.cudart().cudaProfilerStop()
+
+
 def of_the_host() -> None:
     x = mt.ones(4).pin_memory()
     assert x.is_pinned() and not mt.ones(4).is_pinned()
@@ -235,7 +241,7 @@ def short_cuts() -> None:
 
 
 def uses() -> Iterator[tuple[str, Callable[[], None]]]:
-    for use in (short_cuts, memory, streams, captured, of_the_host, shared, threads, mixed):
+    for use in (short_cuts, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
         yield use.__name__, use
     for use, dtypes in (
         (elementwise, DTYPES), (reductions, DTYPES), (movement, DTYPES), (layers, FLOATS), (optimisers, FLOATS), (drawn, FLOATS),
