@@ -15,7 +15,7 @@ from mortice.cuda.devices import (
 )
 from mortice.cuda.memory import (
     OutOfMemoryError, empty_cache, ipc_collect, max_memory_allocated, max_memory_cached, max_memory_reserved,
-    mem_get_info, memory_allocated, memory_cached, memory_reserved, memory_stats, memory_stats_as_nested_dict, memory_summary,
+    mem_get_info, memory_allocated, memory_cached, memory_reserved, memory_stats, memory_summary,
     reset_accumulated_memory_stats, reset_max_memory_allocated, reset_max_memory_cached, reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
@@ -32,7 +32,7 @@ __all__ = [
     "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
     "is_initialized", "is_tf32_supported", "make_graphed_callables", "manual_seed", "manual_seed_all",
     "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
-    "memory_cached", "memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats",
+    "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
     "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
     "synchronize", "use_mem_pool",
@@ -89,10 +89,10 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
-    if name in ("amp", "graphs", "nvtx", "profiler"):
+    if name in ("amp", "graphs", "nvtx"):
         return importlib.import_module(f"mortice.cuda.{name}")
     if name == "cudart":
-        return importlib.import_module("mortice.cuda.profiler").cudart
+        return importlib.import_module("mortice.cuda.nvtx").cudart
     if name == "default_generators":
         return (_random.default_generator,) * device_count()
     if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):

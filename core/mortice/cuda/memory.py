@@ -81,18 +81,6 @@ _ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_oom_reje
 _POOLS = ("all", "large_pool", "small_pool")
 
 
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """Return the counts of `memory_stats`, a dict for each part of their names."""
-    found: dict[str, Any] = {}
-    for name, value in memory_stats(device).items():
-        *parts, last = name.split(".")
-        place = found
-        for part in parts:
-            place = place.setdefault(part, {})
-        place[last] = value
-    return found
-
-
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Return the counts that are not 0 as text, a line each."""
     stats = {name: value for name, value in memory_stats(device).items() if value}

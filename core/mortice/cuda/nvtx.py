@@ -1,18 +1,18 @@
-"""Marks and ranges for NVIDIA's profilers, by the backend that offers CUDA; without one they raise, as in PyTorch."""
+"""What NVIDIA's profilers are told, by the backend that offers CUDA: ranges, and as `cuda.profiler` when to record."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import devices_of
 
-__all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
+__all__ = ["mark", "profile", "range", "range_end", "range_pop", "range_push", "range_start", "start", "stop"]
 
 
-def tell(what: str, *told: Any) -> Any:
-    """Tell the profiler, by the name that a backend knows it by; see `mortice.backends.services`."""
+def _tell(what: str, *told: Any) -> Any:
     for where in devices_of("cuda"):
         return where.backend.tell_profiler(what, *told)
     raise RuntimeError("NVTX functions not installed. Use mortice.profiler.record_function to name a part.")
@@ -20,27 +20,27 @@ def tell(what: str, *told: Any) -> Any:
 
 def mark(msg: str) -> None:
     """Mark a moment."""
-    tell("mark", msg)
+    _tell("mark", msg)
 
 
 def range_push(msg: str) -> Any:
     """Begin a range, inside those that this thread has begun."""
-    return tell("push", msg)
+    return _tell("push", msg)
 
 
 def range_pop() -> Any:
     """End the range that this thread has begun last."""
-    return tell("pop")
+    return _tell("pop")
 
 
 def range_start(msg: str) -> Any:
     """Begin a range that any thread may end; return its number."""
-    return tell("start", msg)
+    return _tell("start", msg)
 
 
 def range_end(range_id: Any) -> None:
     """End a range of `range_start`."""
-    tell("end", range_id)
+    _tell("end", range_id)
 
 
 @contextlib.contextmanager
@@ -51,3 +51,28 @@ def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
         yield
     finally:
         range_pop()
+
+
+def start() -> None:
+    """Let profilers record from now on."""
+    _tell("on")
+
+
+def stop() -> None:
+    """Let profilers record no more."""
+    _tell("off")
+
+
+@contextlib.contextmanager
+def profile() -> Iterator[None]:
+    """Let profilers record a block."""
+    start()
+    try:
+        yield
+    finally:
+        stop()
+
+
+def cudart() -> Any:
+    """Return what programs call of the CUDA runtime: its switch for profilers."""
+    return SimpleNamespace(cudaProfilerStart=start, cudaProfilerStop=stop)

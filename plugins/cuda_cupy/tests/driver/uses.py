@@ -1,6 +1,6 @@
 """What programs do on a GPU, with CuPy itself on a driver that does nothing: prints what failed, and what was launched.
 
-Left out is what reads a result to go on (`unique`, `nonzero`), and what CuPy does by other libraries (long sorts, FFT).
+Left out is what reads a result to go on (`unique`, `nonzero`), and what CuPy does by other libraries (the longest sorts, FFT).
 """
 
 from __future__ import annotations
@@ -158,10 +158,11 @@ class _Aloof:
 def captured() -> None:
     here = _Aloof()
     model, x, graph = nn.Linear(4, 4, device="cuda"), ones(2, 4), cuda.CUDAGraph()
-    optimiser = mt.optim.SGD(model.parameters(), lr=0.1)
+    table, many = ones(7, 4, grad=True), mt.zeros(5000, dtype=mt.int64, device="cuda")
+    optimiser = mt.optim.SGD([*model.parameters(), table], lr=0.1)
 
     def step() -> None:
-        (model(x).sum() + mt.rand(3, device="cuda").sum()).backward(), optimiser.step()
+        (model(x).sum() + mt.rand(3, device="cuda").sum() + F.embedding(many, table).sum()).backward(), optimiser.step()
 
     with cuda.stream(cuda.Stream()):
         step(), step()
