@@ -7,7 +7,7 @@ from typing import Any
 import cupy
 
 from mortice.backends.services import OutOfMemoryError
-from mortice_cuda_cupy.graphs import POOLS
+from mortice_cuda_cupy.graphs import POOLS, current_capture
 
 
 def _pools() -> list[Any]:
@@ -51,6 +51,10 @@ class Memory:
         peak = self._peaks[device]
         peak[0], peak[1] = max(peak[0], first + sum(others)), max(peak[1], sum([int(pool.total_bytes()) for pool in pools]))
         self._known[device] = peak[0] - sum(others)
+
+    def below_peak(self, device: int) -> int:
+        """Return the bytes that work of a device, the current one, may take without a new peak; 0 for what is captured."""
+        return 0 if current_capture() else self._known[device] - int(cupy.get_default_memory_pool().used_bytes())
 
     def empty_cache(self, device: Any) -> None:
         self.let_go()  # type: ignore[attr-defined]
