@@ -74,5 +74,5 @@ def profile() -> Iterator[None]:
 
 
 def cudart() -> Any:
-    """Return what programs call of the CUDA runtime: its switch for profilers."""
+    """Return the CUDA runtime as far as programs call it: when profilers record."""
     return SimpleNamespace(cudaProfilerStart=start, cudaProfilerStop=stop)

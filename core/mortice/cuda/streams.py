@@ -39,11 +39,6 @@ class Stream:
 
     stream_id = cuda_stream
 
-    @property
-    def device_index(self) -> int:
-        """The number of its device."""
-        return self.device.index or 0
-
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return what other libraries read: the version of the protocol and the stream's number."""
         return 0, self.cuda_stream
@@ -131,11 +126,6 @@ class Event:
         """Let later work of a stream wait for the mark; an event that was never recorded is no obstacle."""
         if self._mark is not None:
             (stream or current_stream())._queue.wait(self._mark)
-
-    @property
-    def cuda_event(self) -> int:
-        """The number that CUDA's own functions know it by, 0 before it is recorded."""
-        return getattr(self._mark, "handle", 0)
 
     def query(self) -> bool:
         """Tell whether the work before the mark is done."""

@@ -54,12 +54,12 @@ class FusedOptimizer(Optimizer):
                 self._fits = bool(params)
             if "mortice.sparse" in sys.modules:  # else no gradient is sparse, and none need be asked
                 params = self._sparse_steps(group, params)
-            alike = bool(params) and self._counts and self._count(group, params) and self._by_count
             batches: dict[Any, list[Any]] = {}
-            for p in () if alike else params:
-                batches.setdefault(self._plan(group, p), []).append(p)
-            if alike:
+            if params and self._counts and self._count(group, params) and self._by_count:
                 batches[self._plan(group, params[0])] = params
+            else:
+                for p in params:
+                    batches.setdefault(self._plan(group, p), []).append(p)
             for (names, numbers), members in batches.items():
                 options = {}
                 for name in self._options:
@@ -178,13 +178,10 @@ class FusedOptimizer(Optimizer):
             return True
         values, counts, capturing = [], [], mortice._capturing()
         for p in params:
-            t, found = self.state[p]["step"], known.get(id(p))
-            if capturing or found is None or found[0] is not t or found[1] != t._version:
-                values.append(self._read(p, "step"))
-                t = self.state[p]["step"]
-            else:
-                values.append(found[2])
-            counts.append(t)
+            state, found = self.state[p], known.get(id(p))
+            fresh = found and found[0] is state["step"] and found[1] == found[0]._version and not capturing
+            values.append(found[2] if fresh else self._read(p, "step"))
+            counts.append(state["step"])
         mortice._fused_step_("count_step", counts, None, (), {})
         for p, t, value in zip(params, counts, values):
             known[id(p)] = (t, t._version, value + 1)

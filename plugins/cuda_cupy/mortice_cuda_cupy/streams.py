@@ -62,7 +62,6 @@ class CuPyMark(Mark):
         super().__init__(device, timing)
         with cupy.cuda.Device(device.index):
             self.event = cupy.cuda.Event(disable_timing=not timing)
-        self.handle = self.event.ptr
 
     def record(self, queue: Queue) -> None:
         with cupy.cuda.Device(self.device.index):

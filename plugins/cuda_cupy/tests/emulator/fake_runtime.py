@@ -233,7 +233,6 @@ class Event:
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         self.device_id, self._timed, self._time = _local.device, not disable_timing, None
-        self.ptr = next(_handles)
 
     def record(self, stream: Any = None) -> None:
         """Put it behind what is in a stream."""
