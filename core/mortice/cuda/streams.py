@@ -37,8 +37,6 @@ class Stream:
         """The number that CUDA's own functions know it by; 0 is the default stream."""
         return int(self._queue.handle)
 
-    stream_id = cuda_stream
-
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return what other libraries read: the version of the protocol and the stream's number."""
         return 0, self.cuda_stream

@@ -158,7 +158,7 @@ class FusedOptimizer(Optimizer):
         return value
 
     def _count(self, group: dict[str, Any], params: list[Any]) -> bool:
-        """Add 1 to the step counts, and begin the state of parameters that have none; tell whether all have counted as far."""
+        """Add 1 to the step counts, and begin state that is not there; tell whether all have counted as far."""
         for p in params:
             if not self.state.get(p):
                 self._begin(group, p)
