@@ -606,3 +606,18 @@ def holding(p):
     module = mt.nn.Module()
     module.p = p
     return module
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.AdamW, optim.Adamax, optim.NAdam, optim.RAdam])
+def test_parameters_that_have_counted_differently_go_each_by_its_own_count(kind):
+    together, apart = [[mt.nn.Parameter(mt.ones(3)) for _ in range(3)] for _ in range(2)]
+    of_all, of_each = kind(together, lr=0.1), [kind([p], lr=0.1) for p in apart]
+    for missing in (0, None, 2, None):
+        for i, (p, q) in enumerate(zip(together, apart)):
+            p.grad = q.grad = None if i == missing else mt.tensor([1.0, -2.0, 3.0 + i])
+        of_all.step()
+        [optimizer.step() for optimizer in of_each]
+    assert [of_all.state[p]["step"].item() for p in together] == [3, 4, 3]
+    of_all.state[together[1]]["step"].fill_(9), of_each[1].state[apart[1]]["step"].fill_(9)
+    of_all.step(), [optimizer.step() for optimizer in of_each]
+    assert [p.tolist() for p in together] == [p.tolist() for p in apart]
