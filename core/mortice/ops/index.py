@@ -338,7 +338,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if value.dtype is not input.dtype:
         loses = value.dtype.is_complex and input.dtype.kind in "uif"
         if not (basic or (value.numel() == 1 and not loses and _mask(key))):
-            Advanced(input, key)  # for its errors, which come first
+            _fitted(Advanced(input, key).result_shape(), value)  # for their errors, which come first
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
     if basic:
