@@ -298,6 +298,15 @@ def test_volume_gradients_agree_with_finite_differences():
     assert mt.autograd.gradcheck(lambda t: F.affine_grid(t, (2, 1, 2, 3), False), (theta,))
 
 
+def test_a_grid_sampler_has_its_modes_by_number():
+    image, points = mt.arange(16.0).reshape(1, 1, 4, 4), mt.tensor([[[[-0.9, 0.3], [1.4, -0.2]]]])
+    for i, mode in enumerate(MODES):
+        for j, padding in enumerate(("zeros", "border", "reflection")):
+            assert mt.equal(mt.grid_sampler(image, points, i, j, True), F.grid_sample(image, points, mode, padding, True))
+    with pytest.raises(ValueError, match="shape Nx2x3 for size"):
+        F.affine_grid(mt.ones(3, 2, 3), (1, 1, 2, 2), False)
+
+
 def test_unsaid_corners_warn():
     with pytest.warns(UserWarning, match="align_corners"):
         F.affine_grid(mt.zeros(1, 2, 3), (1, 1, 2, 2))

@@ -201,6 +201,12 @@ def test_writing_in_place(s: Any) -> None:
     assert s.to_dense().tolist() == [[0, 0, 40], [40, 0, 50]]
     d = mt.ones(2, 3)
     assert d.add_(s.detach(), alpha=0.1).tolist() == [[1, 1, 5], [5, 1, 6]]
+    x, d = mt.ones(2, 3, requires_grad=True), mt.full((2, 3), 3.0)
+    d *= s.detach()  # which takes what is nowhere stored for zero
+    y = x * 2
+    y.mul_(s.detach()).sum().backward()
+    dense = s.detach().to_dense()
+    assert mt.equal(d, dense * 3) and mt.equal(y, dense * 2) and mt.equal(x.grad, dense * 2)
     with pytest.raises(RuntimeError, match=r"^copy_\(\) between dense and sparse Tensors is not implemented"):
         d.copy_(s)
     for write in (lambda: s.copy_(d), lambda: s[mt.tensor([0])], lambda: s.__setitem__(0, d[0])):

@@ -10,6 +10,7 @@ from mortice import fast
 from mortice.call import as_view
 from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
+from mortice.layout import strided
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
 from mortice.node import named
@@ -344,7 +345,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if value.dtype is not input.dtype:
         loses = value.dtype.is_complex and input.dtype.kind in "uif"
         if not (basic or (value.numel() == 1 and not loses and _mask(key))):
-            Advanced(input, key)  # for its errors, which come first
+            _fitted(Advanced(input, key).result_shape(), value)  # for their errors, which come first
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
     if basic:
@@ -407,6 +408,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         if (d.kind == "f" and self.dtype is not d) or abs(other) >= 1 << 63:
             d = float64 if float64 in self._device.backend.dtypes(self._device) else d
         other = tensor(other, dtype=d, device=self._device)
+    if other._device is not self._device and self.layout is strided is not other.layout:
+        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {other.layout}. Use .to_dense() first.")
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = into("copy_", self, expand(src, broadcast("copy_", self.shape, src.shape)))

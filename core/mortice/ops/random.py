@@ -253,7 +253,8 @@ def _check_std(name: str, std: Any) -> None:
         raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
-        raise RuntimeError(f"{name.removesuffix('_')} expects std >= 0.0, but found std {low}")
+        every = "all elements of " * isinstance(std, TensorBase)
+        raise RuntimeError(f"{name.removesuffix('_')} expects {every}std >= 0.0, but found std {low}")
 
 
 # ---- integers ----

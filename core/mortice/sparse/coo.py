@@ -116,7 +116,7 @@ class SparseLevel(Level):
         raise RuntimeError(f"a sparse tensor: no dense one joins it by index or assignment (copy_() and its kin). {HINT}")
 
     def lowered(self, t: Any) -> Any:
-        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {told(t._data)}. {HINT}")
+        return t.to_dense()  # as dense.mul_(sparse) takes it; copy_ refuses
 
     def detach(self, t: Any, storage: Any = None) -> Any:
         made = make(t._data, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
