@@ -1,6 +1,8 @@
 """What all tests need of the process that they run in."""
 
+import multiprocessing
 import signal
+import sys
 
 import pytest
 
@@ -11,6 +13,10 @@ from mortice.notice import told
 # Started in the background of a script a process ignores Ctrl-C, and so would those to which tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Python 3.14 does not fork by itself any more, and what many tests give to workers cannot be pickled.
+if sys.version_info >= (3, 14) and sys.platform == "linux":
+    multiprocessing.set_start_method("fork", force=True)
 
 mortice.manual_seed(0)  # a process begins at a seed of chance, and some tests draw when they are collected
 

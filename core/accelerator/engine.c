@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 11 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 12 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -46,7 +46,7 @@ static inline int is_floating(PyObject *dtype) {
     return kind && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) && PyUnicode_READ_CHAR(kind, 0) == 'f';
 }
 
-/* Whether a dtype takes a number as it is: int64 takes its integers, and floats what they hold; of 16 bits, what all such hold. */
+/* Whether a dtype takes a number as it is: what it holds, of floats of 16 bits what all such hold. */
 static int takes(PyObject *dtype, PyObject *value) {
     PyObject *kind = SLOT(dtype, at.kind), *size = SLOT(dtype, at.itemsize);
     if (!size || !PyLong_CheckExact(size)) return 0;
@@ -63,10 +63,13 @@ static int takes(PyObject *dtype, PyObject *value) {
         if (PyLong_AsLong(size) > 2) return !(length > FLT_MAX && length < HUGE_VAL);
         return !length || (single == as_float && !(bits & 0xffff) && length >= 0x1p-14 && length <= 0x1p15);
     }
-    if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || PyUnicode_READ_CHAR(kind, 0) != 'i' || !PyLong_CheckExact(value)) return 0;
+    if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || !PyLong_CheckExact(value)) return 0;
     int over;
-    (void)PyLong_AsLongLongAndOverflow(value, &over);
-    return !over && PyLong_AsLong(size) == 8;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &over);
+    const long bits = 8 * PyLong_AsLong(size);
+    if (over || bits < 8 || bits > 64) return 0;
+    if (PyUnicode_READ_CHAR(kind, 0) == 'u') return number >= 0 && (bits == 64 || !(number >> bits));
+    return PyUnicode_READ_CHAR(kind, 0) == 'i' && number >> (bits - 1) == number >> 63;
 }
 
 static PyObject *dict_of(PyObject *const *values, PyObject *names) {
@@ -289,6 +292,13 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     }
     PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
     PyObject *data = backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
+    if (!data && backend && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { /* of a sparse tensor, whose part may be dense */
+        PyErr_Clear();
+        Py_DECREF(key);
+        Py_DECREF(backend);
+        Py_DECREF(whole);
+        return PyObject_Vectorcall(f->python, args, nargsf, names);
+    }
     PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
     if (shape) {
         PyObject *known = PyDict_GetItemWithError(sizes, shape);

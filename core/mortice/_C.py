@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import NoneType, SimpleNamespace
+from types import NoneType
 from typing import Any
 
+from mortice.addresses import attribute
 from mortice.backends.plugins import resolve
 from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 from mortice.mps import is_available as _mps_is_available  # noqa: F401
 
 _TensorMeta = type(Tensor)
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
 # The graphs that an exporter is given, for annotations; there are none.
@@ -20,6 +22,10 @@ Graph = Value = Node = NoneType
 
 class ScriptMethod:
     """The type of a compiled method, for `isinstance`; there are none."""
+
+
+class ScriptObject:
+    """The type of an object of a compiled class, for `isinstance`; there are none."""
 
 
 class PyTorchFileReader:
@@ -70,12 +76,9 @@ def _are_functorch_transforms_active() -> bool:
     return any(level.transforms for level in stack.levels)
 
 
-def _is_batched(tensor: Any) -> bool:
+def is_batchedtensor(tensor: Any) -> bool:
     """Tell whether a tensor stands for one sample of those that vmap maps over."""
     return getattr(tensor._device.level, "name", "") == "vmap"
-
-
-_functorch = SimpleNamespace(is_batchedtensor=_is_batched)
 
 
 def _jit_set_profiling_mode(profiling_flag: bool) -> bool:
@@ -95,7 +98,7 @@ def __getattr__(name: str) -> Any:
         return import_module("mortice.linalg").LinAlgError
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
-    raise AttributeError(f"module 'mortice._C' has no attribute {name!r}")
+    return attribute("mortice._C", name)
 
 
 __all__ = ["_disabled_torch_function_impl"]

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
+    "_C._functorch": "_C",
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.profiler": "cuda.nvtx", "cuda.random": "cuda", "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
     "distributed.checkpoint": "distributed.fsdp", "distributed.checkpoint.state_dict": "distributed.fsdp",
     "distributed.device_mesh": "distributed.tensor", "distributed.elastic": "distributed",
@@ -31,7 +32,7 @@ _LEAD = {
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
     "jit.annotations": ":typing",
     "nn.parallel._functions": "nn.parallel.scatter_gather", "optim._adafactor": "optim.adaptive",
-    "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
+    "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "testing._comparison": "testing", "utils.data._utils": "utils.data",

@@ -256,21 +256,28 @@ class _Reflected(_Method):
 
 
 class _Attribute:
-    """An attribute of Tensor that is a tensor."""
+    """An attribute of Tensor. All code here asks what a tensor is: of what is no tensor only others' reading is told."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.quiet = name, name not in _TENSORS
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         of_tensor = getattr(Tensor, self.name)
         if instance is None:
             return of_tensor
+        inside = _state.classes_off and not _state.modes
+        if inside or (self.quiet and sys._getframe(1).f_globals.get("__name__", "").startswith("mortice")):
+            return of_tensor.__get__(instance)
         if _modes() or _overloaded((instance,)):
             return handle_torch_function(of_tensor.__get__, (instance,), instance)
         return of_tensor.__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
-        getattr(Tensor, self.name).__set__(instance, value)
+        of_tensor = getattr(Tensor, self.name)
+        if _modes() or _overloaded((instance,)):
+            handle_torch_function(of_tensor.__set__, (instance,), instance, value)
+        else:
+            of_tensor.__set__(instance, value)
 
 
 # Operators, and the methods under whose names PyTorch tells of them; None is told of as it is called.
@@ -285,7 +292,11 @@ _OPERATORS |= dict.fromkeys(
     "rrshift irshift".split()
 )
 _ALONE = "invert getitem setitem len reversed bool float int index complex contains repr format deepcopy array".split()
-_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "real", "imag")
+_TENSORS = ("T", "mT", "H", "mH", "data", "real", "imag")
+_ATTRIBUTES = (
+    *_TENSORS, "shape", "ndim", "dtype", "device", "layout", "requires_grad", "is_leaf", "grad", "grad_fn", "is_cuda", "is_sparse",
+    "itemsize", "nbytes",
+)  # fmt: skip
 # Methods that ask what a tensor is, which all code here does, or that are told of elsewhere.
 _SILENT = frozenset("as_subclass is_inference cls note_use own_storage set_storage view_steps".split())
 _NO_METHODS = (type, staticmethod, classmethod, LazyProperty)
@@ -327,7 +338,8 @@ def _computed(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = Non
             return NotImplemented
     _state.classes_off += 1
     try:
-        return _of_class(func(*args, **(kwargs or {})), cls, args)
+        result = func(*args, **(kwargs or {}))
+        return result if func == Tensor.grad.__get__ else _of_class(result, cls, args)
     finally:
         _state.classes_off -= 1
 

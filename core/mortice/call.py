@@ -10,12 +10,12 @@ from __future__ import annotations
 from weakref import ref
 
 from mortice import fast
-from mortice.dtype import dtype_of_all, float32, int64, scalar_dtype
+from mortice.dtype import dtype_of_all, float32, scalar_dtype
 from mortice.errors import DeviceError
 from mortice.formula import Differentiable
 from mortice.modes import modes, special
 from mortice.node import Const, named, new, record, record_one, record_two
-from mortice.rules import number_of, same
+from mortice.rules import holds, number_of, same
 from mortice.shape import SCALAR, Size, broadcast, out_of_memory
 from mortice.tensor import INFERENCE, TensorBase, make
 
@@ -424,7 +424,7 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
         elif d.kind == "f":
             plain = plain and not LARGEST < abs(value) < inf
         else:
-            plain = plain and d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
+            plain = plain and holds(d, value)
         if not plain:
             return slow_number(op, x, value, swapped)
         device = x._device

@@ -121,6 +121,7 @@ PUBLIC = {
     "ops.nn_attention": "bilinear",
     "ops.nn_conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     "ops.nn_ctc": "ctc_loss",
+    "ops.nn_grid": "grid_sampler",
     "ops.nn_loss": "embedding",
     "ops.nn_norm": "batch_norm group_norm instance_norm layer_norm rms_norm",
     "ops.nn_pool": (
@@ -173,12 +174,12 @@ PUBLIC = {
         "_foreach_exp_ _foreach_expm1 _foreach_expm1_ _foreach_floor _foreach_floor_ _foreach_frac _foreach_frac_ "
         "_foreach_lerp _foreach_lerp_ _foreach_lgamma _foreach_lgamma_ _foreach_log _foreach_log10 _foreach_log10_ "
         "_foreach_log1p _foreach_log1p_ _foreach_log2 _foreach_log2_ _foreach_log_ _foreach_max _foreach_maximum "
-        "_foreach_maximum_ _foreach_minimum _foreach_minimum_ _foreach_mul _foreach_mul_ _foreach_neg _foreach_neg_ "
-        "_foreach_norm _foreach_pow _foreach_pow_ _foreach_reciprocal _foreach_reciprocal_ _foreach_round "
-        "_foreach_round_ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign "
-        "_foreach_sign_ _foreach_sin _foreach_sin_ _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ "
-        "_foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ _foreach_trunc "
-        "_foreach_trunc_ _foreach_zero_"
+        "_foreach_maximum_ _foreach_minimum _foreach_minimum_ _foreach_mm _foreach_mul _foreach_mul_ _foreach_neg "
+        "_foreach_neg_ _foreach_norm _foreach_pow _foreach_pow_ _foreach_reciprocal _foreach_reciprocal_ "
+        "_foreach_round _foreach_round_ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ "
+        "_foreach_sign _foreach_sign_ _foreach_sin _foreach_sin_ _foreach_sinh _foreach_sinh_ _foreach_sqrt "
+        "_foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tan _foreach_tan_ _foreach_tanh _foreach_tanh_ "
+        "_foreach_trunc _foreach_trunc_ _foreach_zero_"
     ),
     "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     "printing": "get_printoptions set_printoptions",
@@ -228,8 +229,8 @@ TENSOR_KERNELS = {
     "ops.matmul": "matmul",
     "ops.movement": "astype broadcast_to cast contiguous copy permute_dims reshape view",
     "ops.nn_activation": (
-        "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
-        "prelu_kernel relu silu softmax softplus softshrink threshold"
+        "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish prelu "
+        "relu silu softmax softplus softshrink threshold"
     ),
     "ops.nn_attention": "attention linear",
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
@@ -293,7 +294,7 @@ FREE_KERNELS = {
     "backends.linalg:LinalgKernels": (
         "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),
-    "backends.linalg_eigen:EigenKernels": "eigh svd",
+    "backends.linalg_eigen:EigenKernels": "eigh svd svdvals",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
         "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
@@ -302,7 +303,8 @@ FREE_KERNELS = {
     "backends.nn_activation:ActivationKernels": (
         "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
         "hardtanh_grad leaky_relu leaky_relu_grad log_softmax log_softmax_grad logsigmoid logsigmoid_grad mish "
-        "mish_grad relu relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad softshrink tanh_grad"
+        "mish_grad prelu relu relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad softshrink "
+        "tanh_grad"
     ),
     "backends.nn_attention:AttentionKernels": "attention attention_grad",
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",

@@ -193,5 +193,5 @@ class Differentiable:
         if name not in self.named_classes:
             from mortice.saved import saved_properties
 
-            self.named_classes[name] = type(name, (OpNode,), {"__slots__": (), **saved_properties(self)})
+            self.named_classes[name] = type(name, (OpNode,), {"__slots__": (), **saved_properties(self, name)})
         return self.named_classes[name]

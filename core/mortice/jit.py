@@ -6,7 +6,10 @@ What would need a compiled program (saving and loading one, running its parts at
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
+from inspect import signature
+from types import FunctionType
 from typing import Any, Final
 
 from mortice.nn.module import Module
@@ -43,8 +46,20 @@ class TensorType:
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:
-    """Return the function, class or module itself."""
-    return obj
+    """Return the function, class or module itself; floats that a function says it takes may be given as integers."""
+    if not _isinstance(obj, FunctionType) or not {float, "float"}.intersection(obj.__annotations__.values()):
+        return obj
+    takes = signature(obj)
+
+    @functools.wraps(obj)
+    def scripted(*args: Any, **kwargs: Any) -> Any:
+        given = takes.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            if type(value) is int and takes.parameters[name].annotation in (float, "float"):
+                given.arguments[name] = float(value)
+        return obj(*given.args, **given.kwargs)
+
+    return scripted
 
 
 def trace(func: Callable[..., Any], example_inputs: Any = None, **options: Any) -> Any:

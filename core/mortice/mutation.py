@@ -19,7 +19,7 @@ from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
 from mortice.op import op
-from mortice.rules import floating, promote, same
+from mortice.rules import floating, holds, promote, same
 from mortice.shape import broadcast
 from mortice.strides import OVERLAP, layout, overlaps, span
 from mortice.tensor import INFERENCE, TensorBase, make
@@ -254,6 +254,15 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     storage.version += 1
 
 
+def written(tensors: Any, buffers: Any) -> None:
+    """Change tensors to what a kernel gave for them: their own buffers where it has written in place."""
+    for t, data in zip(tensors, buffers):
+        if data is t._data:
+            (t._storage or t.own_storage()).version += 1
+        else:
+            write(t, data, True)
+
+
 def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
     """Do as `assign` with a value that is t's own but for one number at some places.
 
@@ -369,9 +378,7 @@ def _takes(d: DType, number: float) -> bool:
     """Tell whether a kernel takes an int or float beside d as it is."""
     if d.kind == "f":
         return d.itemsize > 2 and not LARGEST < abs(number) < math.inf
-    if type(number) is not int:
-        return False
-    return -(1 << 63) <= number < 1 << 63 if d is int64 else d.kind in "iu" and 0 <= number < 128
+    return holds(d, number)
 
 
 def quickly_one(op: Any, t: Any) -> bool:

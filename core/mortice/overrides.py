@@ -6,7 +6,8 @@ that look at theirs stand in a class put between Tensor and those derived from i
 they are, but while a mode is entered.
 
 Differs from torch: classes that are no Tensor need an `import mortice.overrides` before functions ask them; of plain tensors'
-methods `matmul` and the elementwise ones (`plain.add(other)`) alone ask the class of `other`; attributes such as `.shape` do not ask.
+methods `matmul` and the elementwise ones (`plain.add(other)`) alone ask the class of `other`; modes are not asked for the
+attributes of plain tensors.
 """
 
 from __future__ import annotations

@@ -148,6 +148,12 @@ def in_full(rule: Callable[..., Any], *positions: int) -> Callable[..., Any]:
 _LIMITS: dict[DType, iinfo] = {}
 
 
+def holds(d: DType, value: Any) -> bool:
+    """Tell whether an int is one of an integer dtype's."""
+    bits = 8 * d.itemsize - (d.kind == "i")
+    return type(value) is int and d.kind in "iu" and -(d.kind == "i") << bits <= value < 1 << bits
+
+
 def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     """Wrap a number of at most 64 bits in integer dtypes, as PyTorch does wherever one stands for a tensor."""
     if d.kind not in "ui":

@@ -140,10 +140,16 @@ def watch(node: OpNode, t: Any) -> None:
 # ---- what users read ----
 
 # PyTorch's names of what nodes keep, where ours are another.
-_SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+_SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim", "w": "weight", "rstd": "result2"}
+# And where the names of nodes begin so.
+_SAVED_OF = {
+    ("Mm", "Bmm"): {"y": "mat2", "w": "mat2"}, ("Addmm",): {"x": "mat1", "w": "mat2"}, ("Gather", "IndexS"): {"indices": "index"},
+    ("Native", "Convolution"): {"x": "input", "mean": "result1", "var": "result2"}, ("MseL", "BinaryC"): {"y": "target"},
+    ("MaxPool",): {"indices": "result1", "kernel": "kernel_size"},
+}  # fmt: skip
 
 
-def saved_properties(op: Differentiable) -> dict[str, property]:
+def saved_properties(op: Differentiable, node: str) -> dict[str, property]:
     """Return what tools that draw graphs read of an op's nodes: `_saved_self`, `_saved_result`, `_saved_dim`, ..."""
     formulas = [f for f in (op.joint, *op.by_position) if f is not None]
     found: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {name: (_kept_attribute, name) for name in op.attrs}
@@ -153,7 +159,8 @@ def saved_properties(op: Differentiable) -> dict[str, property]:
     def checked(get: Callable[[Any, Any], Any], key: Any) -> property:
         return property(lambda n: n.check() or get(n, key))
 
-    return {f"_saved_{_SAVED.get(name, name)}": checked(*how) for name, how in found.items()}
+    called = _SAVED | next((names for starts, names in _SAVED_OF.items() if node.startswith(starts)), {})
+    return {f"_saved_{called.get(name, name)}": checked(*how) for name, how in found.items()}
 
 
 def _kept_input(n: Any, i: int) -> Any:

@@ -217,6 +217,8 @@ def as_sizes(op: str, sizes: tuple[Any, ...], what: str = "size") -> Size:
     if not sizes:
         missing(op, what)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        if sizes[0].__class__ is Size:
+            return sizes[0]
         sizes = tuple(sizes[0])
     try:
         return Size(sizes)

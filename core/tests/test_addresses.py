@@ -18,6 +18,8 @@ from mortice._dynamo import eval_frame
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
+    ("_C._functorch", "is_batchedtensor", importlib.import_module("mortice._C").is_batchedtensor),
+    ("optim._multi_tensor", "AdamW", mt.optim.AdamW),
     ("_VF", "lstm", mt.lstm),
     ("_dynamo", "reset", mt.compiler.reset),
     ("_ops", "ops", mt.ops),

@@ -335,6 +335,45 @@ def test_the_scale_backs_off_and_grows() -> None:
     assert scaler.get_scale() == 5.0
 
 
+@pytest.mark.parametrize("unscaled", [False, True])
+@pytest.mark.parametrize("value", [1.0, float("inf")])
+def test_an_optimiser_that_unscales_by_itself_is_told_the_scale_and_always_steps(unscaled: bool, value: float) -> None:
+    class Own(mt.optim.SGD):
+        _step_supports_amp_scaling = True
+        told: Any = None
+
+        def step(self, closure: Any = None) -> Any:
+            self.told = (None if self.grad_scale is None else self.grad_scale.item(), self.found_inf.item())
+            return "stepped"
+
+    p = mt.ones(2, requires_grad=True)
+    own, scaler = Own([p], lr=0.1), GradScaler("cpu", init_scale=8.0)
+    scaler.scale((p * value).sum()).backward()
+    if unscaled:
+        scaler.unscale_(own)
+    assert scaler.step(own) == "stepped" and own.told == (None if unscaled else 8.0, float(value != 1))
+    assert p.grad.tolist() == [value if unscaled else 8 * value] * 2 and not hasattr(own, "grad_scale")
+    scaler.update()
+    assert scaler.get_scale() == (8.0 if value == 1 else 4.0)
+
+
+def test_an_optimiser_may_take_the_scaler_itself() -> None:
+    class Own(mt.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure: Any = None, grad_scaler: Any = None) -> Any:
+            grad_scaler.unscale_(self)
+            return grad_scaler
+
+    p = mt.ones(2, requires_grad=True)
+    own, scaler = Own([p], lr=0.1), GradScaler("cpu")
+    scaler.scale(p.sum()).backward()
+    assert scaler.step(own) is scaler
+    with pytest.raises(RuntimeError, match="already been called since the last update"):
+        scaler.step(own)
+    assert p.grad.tolist() == [1.0, 1.0]
+
+
 def test_misuse_of_a_scaler_is_refused() -> None:
     assert [s.name for s in mt.amp.grad_scaler.OptState] == ["READY", "UNSCALED", "STEPPED"]  # which libraries import
     p, optimizer = parameter()

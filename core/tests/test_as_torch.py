@@ -72,6 +72,12 @@ print(type(x.shape), type(x.dtype), type(x.device), isinstance(x.device, torch.d
 class Twice(torch.autograd.Function):
     forward = staticmethod(lambda ctx, x: x * 2)
 print(str(Twice.apply(x.requires_grad_()).grad_fn).split(" at ")[0])
+layer = torch.nn.Linear(1, 1)
+for act in (lambda: setattr(layer, "weight", 3), lambda: layer.load_state_dict({"weight": 3}, strict=False)):
+    try:
+        act()
+    except (TypeError, RuntimeError) as error:
+        print(str(error).splitlines()[-1].strip())
 """
 
 
@@ -86,6 +92,9 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
         "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>",
         "<class 'torch.Size'> <class 'torch.dtype'> <class 'torch.device'> True",
         "<torch.autograd.function.TwiceBackward object",
+        "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or None expected)",
+        'While copying the parameter named "weight", expected torch.Tensor or Tensor-like object from checkpoint but received '
+        "<class 'int'>",
     ], done.stderr  # fmt: skip
 
 
@@ -132,6 +141,44 @@ def test_what_the_script_keeps_is_read_where_mortice_is_itself(scripts: Path) ->
     assert kept.returncode == 0, kept.stderr
     read = python("-c", READ_AGAIN, where=scripts)
     assert read.stdout.splitlines() == ["[0.0, 1.0] True True"] * 2, read.stderr
+
+
+LAYERS = """
+import copy, io, pickle, torch, torch.nn as nn, torch.fx as fx
+print(type(nn.Linear(1, 1)), nn.ReLU.__module__, nn.BatchNorm1d.__module__, nn.Unflatten.__module__, nn.Module.__module__)
+class Mine(nn.Linear): pass
+model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), Mine(3, 1))
+x, file = torch.ones(1, 2), io.BytesIO()
+torch.save(model, file)
+assert b"ctorch.nn.modules.activation\\nReLU\\n" in file.getvalue()
+again = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(io.BytesIO(file.getvalue()), weights_only=False)]
+print([(torch.equal(m(x), model(x)), type(m[0]) is nn.Linear, type(m[2]) is Mine) for m in again])
+print([n.op for n in fx.symbolic_trace(model[:2]).graph.nodes])
+pickle.dump(model[:2], open("layers.pkl", "wb"))
+"""
+
+
+def test_layers_have_the_names_that_libraries_keep_in_files(scripts: Path) -> None:
+    (scripts / "layers.py").write_text(LAYERS)
+    done = python("-m", "mortice", "run", "layers.py", where=scripts)
+    assert done.stdout.splitlines() == [
+        "<class 'torch.nn.modules.linear.Linear'> torch.nn.modules.activation torch.nn.modules.batchnorm "
+        "torch.nn.modules.flatten torch.nn.modules.module",
+        str([(True, True, True)] * 3),
+        "['placeholder', 'call_module', 'call_module', 'output']",
+    ], done.stderr  # fmt: skip
+    read = python("-c", "import pickle; print(pickle.load(open('layers.pkl', 'rb')))", where=scripts)
+    assert read.stdout.startswith("Sequential(\n  (0): Linear(in_features=2,"), read.stderr
+
+
+@pytest.mark.oracle
+def test_those_names_are_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    from mortice.nn.modules import as_pytorch_names
+
+    names = {layer.__name__: place for layer, place in as_pytorch_names()}
+    theirs = {n: getattr(torch.nn.modules, n).__module__ for n in names if hasattr(torch.nn.modules, n)}
+    assert len(theirs) > 140 and theirs == {n: names[n] for n in theirs}
 
 
 SPAWNED = """

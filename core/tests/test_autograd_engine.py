@@ -494,6 +494,20 @@ def test_nodes_show_what_they_have_saved() -> None:
         assert z.grad_fn._saved_nothing
 
 
+def test_what_nodes_have_saved_has_pytorch_s_names() -> None:
+    x, images = mt.ones(2, 2, requires_grad=True), mt.ones(1, 2, 3, 3, requires_grad=True)
+    functional = mt.nn.functional
+    cases = (
+        (x @ x, "self mat2"), (functional.linear(x, x, x[0]), "mat1 mat2"),
+        (functional.conv2d(images, images), "input weight stride"), (functional.layer_norm(x, (2,), x[0]), "input result1 result2 weight"),
+        (functional.max_pool2d(images, 2), "result1 kernel_size"),
+        (x.gather(0, mt.tensor([[0]])), "index"), (functional.mse_loss(x, x * 2), "self target"),
+    )  # fmt: skip
+    for made, names in cases:
+        missing = [n for n in names.split() if not hasattr(made.grad_fn, f"_saved_{n}")]
+        assert not missing, (made.grad_fn, missing, dir(made.grad_fn))
+
+
 def test_an_edge_of_the_graph_stands_for_a_tensor() -> None:
     x = mt.tensor([1.0, 2.0], requires_grad=True)
     graph, grad = autograd.graph, autograd.grad

@@ -329,3 +329,11 @@ def test_bools_do_not_count(count):
         count(dtype=mt.bool)
     with pytest.raises(RuntimeError, match="not implemented for mortice.bool"):
         count(out=mt.empty(2, dtype=mt.bool))
+
+
+@pytest.mark.oracle
+def test_full_of_numbers_that_another_library_has_made_has_pytorch_s_dtypes() -> None:
+    np, torch = pytest.importorskip("numpy"), pytest.importorskip("torch")
+    for value in (np.bool_(True), np.int32(1), np.float64(1), True, 1, 1.0):
+        assert mt.full((2,), value).dtype.name == str(torch.full((2,), value).dtype).partition(".")[2], value
+    assert mt.full((2,), mt.tensor(True)).dtype is mt.bool

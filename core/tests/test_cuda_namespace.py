@@ -35,7 +35,13 @@ def pretender() -> Iterator[Any]:
             return 100 + device.index
 
         def memory_stats(self, device: Any) -> dict[str, int]:
-            return {"peak_allocated": self.peak, "free": 1000, "total": 4000}
+            return {"peak_allocated": self.peak, "free": 1000, "total": 4000, "num_ooms": 2}
+
+        told: list[Any] = []
+
+        def tell_profiler(self, what: str, *told: Any) -> Any:
+            self.told.append((what, *told))
+            return len(self.told)
 
         def reset_peak_memory(self, device: Any) -> None:
             self.peak = 150
@@ -139,6 +145,37 @@ def test_memory_is_what_the_backend_counts(pretender: Any) -> None:
     assert cuda.memory_stats()["allocated_bytes.all.peak"] == 150 and "allocated_bytes" in cuda.memory_summary()
     with pytest.raises(RuntimeError, match="expected a CUDA device; got 'cpu'"):
         cuda.memory_allocated("cpu")
+
+
+def test_all_counts_of_memory_are_there(pretender: Any) -> None:
+    stats = cuda.memory_stats(1)
+    for kind in ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes"):
+        assert stats[f"{kind}.all.current"] == 101
+    assert stats["active_bytes.all.peak"] == 300 and stats["num_ooms"] == 2
+    for name in ("num_alloc_retries", "segment.large_pool.freed", "active.small_pool.peak", "inactive_split_bytes.all.peak"):
+        assert stats[name] == 0
+    assert list(stats) == sorted(stats) and "num_alloc_retries" not in cuda.memory_summary()
+
+
+def test_profilers_are_told(pretender: Any) -> None:
+    with cuda.profiler.profile(), cuda.nvtx.range("step {}", 3):
+        cuda.nvtx.mark("here")
+    cuda.cudart().cudaProfilerStart(), cuda.nvtx.range_end(cuda.nvtx.range_start("a"))
+    assert pretender.told == [
+        ("on",), ("push", "step 3"), ("mark", "here"), ("pop",), ("off",), ("on",), ("start", "a"), ("end", 7),
+    ]  # fmt: skip
+
+
+def test_a_stream_brings_its_device(pretender: Any) -> None:
+    stream = cuda.Stream("cuda:1")
+    assert cuda.current_device() == 0
+    with cuda.stream(stream):
+        assert cuda.current_device() == 1 and str(mt.ones(1, device="cuda").device) == "cuda:1"
+    assert cuda.current_device() == 0
+    with cuda.device(0):
+        cuda.set_stream(stream)
+        assert cuda.current_device() == 1
+    assert cuda.get_arch_list() == ["sm_90"]
 
 
 def test_streams_and_events_keep_their_promises(pretender: Any) -> None:
@@ -334,6 +371,20 @@ def test_compiling_returns_the_function() -> None:
         return 3
 
     assert three() == 3
+
+
+def test_a_scripted_function_gets_floats_where_it_says_so() -> None:
+    @mt.jit.script
+    def scaled(x: mt.Tensor, by: float, *, plus: float = 0.0, times: int = 1) -> mt.Tensor:
+        """Scale."""
+        return x * by * times + plus
+
+    made = scaled(mt.ones(1, dtype=mt.int64), 2, plus=1, times=3)
+    assert made.dtype is mt.float32 and made.item() == 7 and scaled.__doc__ == "Scale." and scaled.__name__ == "scaled"
+    assert scaled(mt.ones(1), by=mt.tensor(2)).item() == 2
+    with pytest.raises(TypeError, match="positional argument"):
+        scaled(mt.ones(1), 1, 2)
+    assert mt.jit.script(len) is len
 
 
 def test_scripting_and_tracing_keep_the_function() -> None:

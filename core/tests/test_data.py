@@ -525,6 +525,16 @@ def test_workers_use_the_backend_of_the_parent():
     assert list(loader) == [mt.default_backend()]
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])  # the second is Python's own choice from 3.14 on
+def test_workers_that_are_not_forked_get_pickles(method):
+    loader = DataLoader(Squares(3), num_workers=1, multiprocessing_context=method)
+    assert values(loader) == values(DataLoader(Squares(3)))
+    with pytest.raises((AttributeError, pickle.PicklingError)) as error:
+        through_a_worker(lambda i: i, multiprocessing_context=method)
+    told = error.value.__notes__[-1]  # Python 3.14 adds its own before
+    assert "at the top of a module" in told and "multiprocessing_context='fork'" in told
+
+
 def test_a_loader_can_be_copied_and_its_iterator_not():
     loader = DataLoader(Squares(4), num_workers=1, persistent_workers=True)
     first = values(loader)

@@ -350,13 +350,14 @@ def test_misuse() -> None:
     for call, error, text in (
         (lambda: vmap(first)(x, x[:2]), ValueError, r"same size in the mapped dimension, got sizes \[3, 2\]"),
         (lambda: vmap(first, in_dims=None)(x), ValueError, "expected `in_dims` to be int or"),
-        (lambda: vmap(first, in_dims=(None,))(x), ValueError, "at least one input"),
+        (lambda: vmap(first, in_dims=(None,))(x), ValueError, "at least one Tensor"),
         (lambda: vmap(first, in_dims=(0, 0))(x), ValueError, "in_dims is not compatible with the structure"),
         (lambda: vmap(first)(x, 2), ValueError, "We cannot vmap over non-Tensor arguments"),
         (lambda: vmap(first, in_dims=2)(x), ValueError, "-2 <= in_dim < 2"),
         (lambda: vmap(lambda: x)(), ValueError, "got no inputs"),
         (lambda: vmap(lambda a: 1.0)(x), ValueError, "must only return Tensors, got type <class 'float'>"),
         (lambda: vmap(first, out_dims=(0, 0))(x), ValueError, "out_dims is not compatible"),
+        (lambda: vmap(first, out_dims="lol")(x), ValueError, "must be an int, None or a python collection of ints"),
         (lambda: vmap(first, out_dims=None)(x), ValueError, "can not return a BatchedTensor when out_dim is None"),
         (lambda: vmap(first, out_dims=3)(x), IndexError, "Dimension out of range"),
         (lambda: vmap(first, chunk_size=0)(x), ValueError, "chunk_size"),
@@ -432,6 +433,29 @@ def test_draws_that_reject_candidates_run_in_a_batch() -> None:
     counts = mt.tensor([4.0, 60.0, 9.0])
     drawn = vmap(lambda n: mt.binomial(n, n * 0 + 0.25), randomness="different")(counts.expand(5, 3).contiguous())
     assert drawn.shape == (5, 3) and (drawn <= counts).all()
+
+
+@pytest.mark.parametrize("engine", ["philox", "mt19937"])
+@pytest.mark.parametrize("draws", [lambda x: mt.poisson(x), lambda x: mt.binomial(x, x * 0 + 0.5)])
+def test_counts_are_drawn_for_each_sample_also_of_what_samples_share(engine: str, draws: Any) -> None:
+    rates, seen = mt.full((20,), 7.0), mt.zeros(3)
+    before = mt.random.get_engine()
+    mt.random.set_engine(engine)
+    try:
+        mt.manual_seed(3)
+        apart = vmap(lambda _: draws(rates), randomness="different")(seen)
+        assert not mt.equal(apart[0], apart[1]) and not mt.equal(apart[0], apart[2])
+        together = vmap(lambda _: draws(rates), randomness="same")(seen)
+        assert mt.equal(together[0], together[1])
+        if engine == "mt19937":  # all samples at once, as in PyTorch
+            mt.manual_seed(3)
+            assert mt.equal(draws(rates.expand(3, 20)), apart)
+            mt.manual_seed(3)
+            assert mt.equal(vmap(draws, in_dims=1, randomness="different")(rates.expand(3, 20).t().contiguous()), apart)
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            vmap(lambda _: draws(rates))(seen)
+    finally:
+        mt.random.set_engine(before)
 
 
 def test_chunks_draw_the_same_where_samples_do() -> None:

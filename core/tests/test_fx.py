@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import math
 import pickle
 import subprocess
 import sys
@@ -301,3 +303,61 @@ def test_a_tracer_may_refuse_functions_by_their_names():
             Careful().trace(wrong)
     assert len(Careful().trace(lambda x: mt.log(x)).nodes) == 3
     assert mt.typename(len) == "len" and mt.typename(nn.functional.relu).endswith(".relu") and mt.typename(None) == "NoneType"
+
+
+def test_tracers_that_write_trace_again_take_its_parts_from_where_pytorch_has_them() -> None:
+    import mortice.fx._symbolic_trace as st
+
+    class Whole(nn.Module):  # its call is not that of Module, so that a tracer has to put one there
+        __call__ = nn.Module.__call__
+
+        def forward(self, x: Any) -> Any:
+            return F.relu(x)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.whole, self.lin, self.scale = Whole(), nn.Linear(2, 2), nn.Parameter(mt.ones(2))
+
+        def forward(self, x: Any, n: Any) -> Any:
+            return mt.relu(self.lin(self.whole(x))) * self.scale * math.sqrt(n)
+
+    class Tracer(fx.Tracer):
+        def is_leaf_module(self, m: Any, name: str) -> bool:
+            return True
+
+        @st.compatibility(is_backward_compatible=True)
+        def trace(self, root: Any, concrete_args: Any = None) -> Any:
+            assert not isinstance(root, st.ScriptObject)
+            self.root, self.graph, self.tensor_attrs = root, fx.Graph(tracer_cls=type(self)), {}
+            self.submodule_paths = {m: name for name, m in root.named_modules()}
+            fn, args = self.create_args_for_root(type(root).forward, True, concrete_args)
+            proxies: dict[str, Any] = {}
+
+            @st.functools.wraps(st._orig_module_getattr)
+            def get(mod: Any, attr: str) -> Any:
+                return self.getattr(attr, st._orig_module_getattr(mod, attr), proxies)
+
+            @st.functools.wraps(st._orig_module_call)
+            def call(mod: Any, *args: Any, **kwargs: Any) -> Any:
+                return self.call_module(mod, functools.partial(st._orig_module_call, mod), args, kwargs)
+
+            with st._Patcher() as patcher:
+                patcher.patch_method(nn.Module, "__getattr__", get, deduplicate=False)
+                patcher.patch_method(nn.Module, "__call__", call, deduplicate=False)
+                patcher.patch_method(Whole, "__call__", call, deduplicate=False)
+                st._patch_wrapped_functions(patcher)
+                st._autowrap_check(patcher, fn.__globals__, self._autowrap_function_ids)
+                for module in self._autowrap_search:
+                    st._autowrap_check(patcher, vars(module), self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {})
+            return self.graph
+
+    before = nn.Module.__call__, nn.Module.__getattr__, math.sqrt, mt.relu
+    model = Model()
+    graph = Tracer().trace(model)
+    assert [str(n.target) for n in graph.nodes if n.op in ("call_module", "get_attr")] == ["whole", "lin", "scale"]
+    assert {n.target for n in graph.nodes if n.op == "call_function"} >= {mt.relu, math.sqrt}
+    assert before == (nn.Module.__call__, nn.Module.__getattr__, math.sqrt, mt.relu)
+    x = mt.randn(3, 2)
+    assert mt.equal(fx.GraphModule(model, graph)(x, 4.0), model(x, 4.0))

@@ -3,6 +3,7 @@
 import pytest
 
 import mortice as mt
+from mortice.autograd.gradcheck import _direction
 
 record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
 from mortice.op import OPS  # noqa: E402
@@ -77,3 +78,22 @@ def test_gradcheck_refuses_outputs_of_another_kind_beside_the_point(what, change
     with pytest.raises(AssertionError, match=f"the same {what} when inputs are perturbed"):
         mt.autograd.gradcheck(lambda x: change(x) if x.item() >= 1 else x, (one,), fast_mode=fast)
     assert one.item() == 1
+
+
+@pytest.mark.parametrize("error, passes", [(8e-6, True), (3e-5, False)])
+def test_one_direction_allows_what_every_element_may_be_wrong_by(error, passes):
+    # As in PyTorch: what passes element by element passes in a direction too, where the errors of many elements add up.
+    x = mt.ones(6, dtype=mt.float64, requires_grad=True)
+    against = _direction(x, 0).sign()
+
+    class Nearly(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.abs().sum() * against * error
+
+    for fast_mode in (False, True):
+        assert mt.autograd.gradcheck(Nearly.apply, x, fast_mode=fast_mode, raise_exception=False) is passes

@@ -298,6 +298,15 @@ def test_volume_gradients_agree_with_finite_differences():
     assert mt.autograd.gradcheck(lambda t: F.affine_grid(t, (2, 1, 2, 3), False), (theta,))
 
 
+def test_a_grid_sampler_has_its_modes_by_number():
+    image, points = mt.arange(16.0).reshape(1, 1, 4, 4), mt.tensor([[[[-0.9, 0.3], [1.4, -0.2]]]])
+    for i, mode in enumerate(MODES):
+        for j, padding in enumerate(("zeros", "border", "reflection")):
+            assert mt.equal(mt.grid_sampler(image, points, i, j, True), F.grid_sample(image, points, mode, padding, True))
+    with pytest.raises(ValueError, match="shape Nx2x3 for size"):
+        F.affine_grid(mt.ones(3, 2, 3), (1, 1, 2, 2), False)
+
+
 def test_unsaid_corners_warn():
     with pytest.warns(UserWarning, match="align_corners"):
         F.affine_grid(mt.zeros(1, 2, 3), (1, 1, 2, 2))
@@ -326,6 +335,9 @@ def test_bags_are_what_loops_make_of_them(mode, padding):
         assert row == pytest.approx([reduce(c) for c in zip(*rows)] if rows else [0, 0])
     last = F.embedding_bag(indices, table, mt.tensor([0, 2, 2, 5]), mode=mode, padding_idx=padding, include_last_offset=True)
     assert mt.equal(last, got)
+    if padding is not None:  # the last bag goes on to the end, as in PyTorch
+        short = F.embedding_bag(indices, table, mt.tensor([0, 2, 2, 3]), mode=mode, padding_idx=padding, include_last_offset=True)
+        assert mt.equal(short, got)
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
@@ -414,7 +426,7 @@ def test_fractional_pooling_layer():
     for settings in ({}, {"output_size": 2, "output_ratio": 0.5}, {"output_ratio": 1.5}):
         with pytest.raises(ValueError):
             nn.FractionalMaxPool2d(2, **settings)
-    with pytest.raises(RuntimeError, match="at most the input's size"):
+    with pytest.raises(RuntimeError, match="too large relative to input height"):
         F.fractional_max_pool2d(x, 2, output_size=6)
 
 

@@ -683,3 +683,9 @@ def test_a_bias_of_one_number_may_have_another_dtype_where_it_is_added(shape):
     else:
         out = F.linear(x, weight, bias)
         assert out.dtype is mt.float32 and out.shape == (*shape[:-1], 4) and out.flatten()[0] == 5
+
+
+def test_classes_are_weighted_in_the_dtype_of_the_input():
+    for loss in (F.cross_entropy, F.nll_loss):
+        with pytest.raises(RuntimeError, match="expected scalar type float32 but found float64 in weight"):
+            loss(mt.zeros(2, 3), mt.tensor([0, 1]), mt.ones(3, dtype=mt.float64))

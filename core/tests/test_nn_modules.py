@@ -268,6 +268,36 @@ def test_global_hooks_see_every_module_until_removed():
     assert log == ["Linear", "BatchNorm1d", "ReLU", "Sequential"]
 
 
+def test_global_hooks_are_read_and_replaced_where_pytorch_keeps_them():
+    from mortice.nn.modules import module
+
+    log, x = [], mt.ones(2, 2)
+    handle = module.register_module_forward_hook(lambda m, args, kwargs, out: log.append(1), with_kwargs=True)
+    assert list(module._global_forward_hooks) == list(module._global_forward_hooks_with_kwargs) == [handle.id]
+    assert not module._global_forward_hooks_always_called and not module._global_backward_hooks
+    module._global_forward_hooks = {}
+    nn.Linear(2, 2)(x)
+    assert log == [] and not module._global_forward_hooks
+    handle.remove()
+    module._global_forward_pre_hooks = {3: lambda m, args: log.append(2)}
+    nn.Linear(2, 2)(x)
+    module._global_forward_pre_hooks = {}
+    nn.Linear(2, 2)(x)
+    assert log == [2]
+    with pytest.raises(AttributeError, match="no attribute '_global_tea'"):
+        module._global_tea  # noqa: B018
+
+
+def test_what_hooks_asked_for_is_read_as_in_pytorch():
+    layer = nn.Linear(2, 2)
+    handle = layer.register_forward_hook(lambda m, args, kwargs, out: None, with_kwargs=True, always_call=True)
+    pre = layer.register_forward_pre_hook(lambda m, args, kwargs: None, with_kwargs=True)
+    assert handle.id in layer._forward_hooks_with_kwargs and handle.id in layer._forward_hooks_always_called
+    assert pre.id in layer._forward_pre_hooks_with_kwargs
+    handle.remove()
+    assert not layer._forward_hooks_with_kwargs and not layer._forward_hooks_always_called
+
+
 # ---- initialisation, gradients of all parameters ----
 
 

@@ -448,9 +448,11 @@ def test_what_is_expanded_is_filled_as_a_whole():
 
 def test_values_of_another_dtype_at_positions_are_refused_and_a_masks_one_value_is_cast():
     x = mt.zeros(3, dtype=mt.int64)
-    for key in (mt.tensor([0]), [1, 2], (mt.tensor([0]),), mt.tensor([True, True, False])):
+    for key in (mt.tensor([0, 2]), [1, 2], (mt.tensor([0, 2]),), mt.tensor([True, True, False])):
         with pytest.raises(mt.errors.DTypeError, match="setitem: Index put requires the source and destination dtypes match"):
             x[key] = mt.tensor([1.5, 2.5])
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape .0. cannot be broadcast"):  # comes first
+        x[x > -1] = mt.tensor([])
     with pytest.raises(RuntimeError, match="dtypes match"):
         x[mt.tensor([0])] = mt.tensor(1.5)
     with pytest.raises(RuntimeError, match="dtypes match"):

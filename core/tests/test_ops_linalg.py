@@ -198,3 +198,10 @@ def test_in_the_gradient_of_a_cholesky_factor_all_of_it_counts(x, upper):
         assert all(f is e is None or mt.allclose(f, e) for f, e in zip(found, expected, strict=True))
     assert made.grad_fn.name() == "CholeskyInverseBackward0"
     assert gradgradcheck(lambda low, c: mt.cholesky_solve(c, low.triu() if upper else low.tril(), upper), (factor, b))
+
+
+@pytest.mark.parametrize("norm", [mt.norm, mt.linalg.vector_norm])
+def test_the_gradient_of_a_maximum_norm_is_nan_at_nan_alone(norm):
+    x = mt.tensor([[float("nan"), 1.0], [2.0, -2.0]], requires_grad=True)
+    norm(x, float("inf"), 1).sum().backward()
+    assert x.grad[0].isnan().tolist() == [True, False] and x.grad[0, 1] == 0 and x.grad[1].tolist() == [0.5, -0.5]

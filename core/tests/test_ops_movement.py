@@ -218,6 +218,15 @@ def test_copies_of_views_draws_and_right_singular_vectors_are_laid_out_row_by_ro
         assert v.is_contiguous()
 
 
+def test_circular_padding_and_matrix_exponentials_are_laid_out_row_by_row():
+    images = mt.arange(96.0).reshape(2, 3, 4, 4).contiguous(memory_format=mt.channels_last)
+    padded = mt.nn.functional.pad(images, (1, 1, 1, 1), mode="circular")
+    assert padded.is_contiguous() and mt.equal(padded, mt.nn.functional.pad(images.contiguous(), (1, 1, 1, 1), mode="circular"))
+    layer = mt.nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular")
+    assert layer(images).view(2, -1).shape == (2, 64)
+    assert mt.linalg.matrix_exp(mt.rand(2, 3, 3) / 9).view(-1).shape == (18,)
+
+
 def test_ravel_of_a_vector_with_gaps_is_a_copy_and_of_rows_a_view():
     x = mt.arange(6.0)
     for given in (x[::2], x.reshape(2, 3).t(), x.expand(2, 6)):

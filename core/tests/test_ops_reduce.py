@@ -166,6 +166,8 @@ def test_scans():
     assert math.isnan(values[-1].item())
     assert mt.tensor(4).cumsum(0).item() == 4
     assert mt.diff(x).tolist() == [-2, 1]
+    with pytest.raises(RuntimeError, match="diff expects input to be at least one-dimensional"):
+        mt.diff(mt.tensor(1))
     assert mt.diff(x, append=mt.tensor([2])).tolist() == [-2, 1, 0]
 
 

@@ -531,6 +531,20 @@ def test_an_optimizer_that_wraps_another_makes_the_tables_of_hooks_itself():
     assert w.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("name", ["clamp_min", "clamp_max", "maximum", "minimum"])
+def test_foreach_bounds_are_of_numbers_and_lists_and_are_cast_no_way_that_loses(name):
+    op = getattr(mt, {"maximum": "clamp_min", "minimum": "clamp_max"}.get(name, name))
+    of_new, in_place = getattr(mt, f"_foreach_{name}"), getattr(mt, f"_foreach_{name}_")
+    whole = [mt.tensor([0, 1, 4]), mt.tensor([[3], [0]])]
+    for bound in (2, 2.5, [1, 2.5], [t.flip(0) for t in whole]):
+        wanted = [op(t, bound[i] if isinstance(bound, list) else bound) for i, t in enumerate(whole)]
+        found = of_new(whole, bound)
+        assert all(mt.equal(f, w) and f.dtype == w.dtype for f, w in zip(found, wanted))
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type Long"):
+        in_place(whole, 2.5)
+    assert in_place(whole, 2) is whole and mt.equal(whole[0], op(mt.tensor([0, 1, 4]), 2))
+
+
 def test_foreach_functions_take_lists():
     a, b = [mt.tensor([1.0, -4.0]), mt.tensor([[9.0]])], [mt.tensor([2.0, 3.0]), mt.tensor([[4.0]])]
 
@@ -548,6 +562,7 @@ def test_foreach_functions_take_lists():
     assert values(mt._foreach_addcmul(a, b, b, value=2)) == [[9.0, 14.0], [41.0]]
     assert values(mt._foreach_addcdiv(a, b, b, [1.0, 2.0])) == [[2.0, -3.0], [11.0]]
     assert values(mt._foreach_clamp_max(a, 0.5)) == [[0.5, -4.0], [0.5]]
+    assert values(mt._foreach_mm([mt.eye(2)], [mt.ones(2, 1)])) == [[1.0, 1.0]]
     assert values(mt._foreach_maximum(a, b)) == [[2.0, 3.0], [9.0]] and values(mt._foreach_abs(a)) == [[1.0, 4.0], [9.0]]
     assert mt._foreach_mul_(a, b) is a and values(a) == [[2.0, -12.0], [36.0]]
     mt._foreach_addcmul_(a, b, b, mt.tensor([1.0, -1.0]))
@@ -568,6 +583,8 @@ def test_foreach_functions_take_lists():
         (lambda: mt._foreach_norm([]), "at least one tensor"),
         (lambda: mt._foreach_mul(a, mt.ones(2)), "expected to be 0 dim but it has 1 dimensions and 2 elements"),
         (lambda: mt._foreach_addcdiv(a, b, b, mt.tensor(1.0)), "packed scalar Tensor to be of dimension 1. Got 0"),
+        (lambda: mt._foreach_addcmul(a, b, b, mt.ones(2, 2)[:, 1]), "^Expected scalars to be contiguous"),
+        (lambda: mt._foreach_addcmul(a, b, b, mt.ones(3)), "^Expected length of scalars to match input of length 2 but got 3 instead"),
     ):
         with pytest.raises(RuntimeError, match=text):
             call()
@@ -589,3 +606,18 @@ def holding(p):
     module = mt.nn.Module()
     module.p = p
     return module
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.AdamW, optim.Adamax, optim.NAdam, optim.RAdam])
+def test_parameters_that_have_counted_differently_go_each_by_its_own_count(kind):
+    together, apart = [[mt.nn.Parameter(mt.ones(3)) for _ in range(3)] for _ in range(2)]
+    of_all, of_each = kind(together, lr=0.1), [kind([p], lr=0.1) for p in apart]
+    for missing in (0, None, 2, None):
+        for i, (p, q) in enumerate(zip(together, apart)):
+            p.grad = q.grad = None if i == missing else mt.tensor([1.0, -2.0, 3.0 + i])
+        of_all.step()
+        [optimizer.step() for optimizer in of_each]
+    assert [of_all.state[p]["step"].item() for p in together] == [3, 4, 3]
+    of_all.state[together[1]]["step"].fill_(9), of_each[1].state[apart[1]]["step"].fill_(9)
+    of_all.step(), [optimizer.step() for optimizer in of_each]
+    assert [p.tolist() for p in together] == [p.tolist() for p in apart]

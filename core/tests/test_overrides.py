@@ -302,6 +302,43 @@ def test_a_call_is_computed_without_asking_about_it_and_the_calls_in_it_ask() ->
     assert type(mt.add(Told(mt.ones(1)), 1)) is mt.Tensor and Told.names[2:] == ["add"]
 
 
+def test_attributes_are_asked_for_and_written_by_a_class_that_takes_calls_over() -> None:
+    told: list[Any] = []
+
+    class Told(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            told.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = mt.ones(2, 3).as_subclass(Told)
+    names = "shape ndim dtype device layout requires_grad is_leaf grad grad_fn is_cuda is_sparse itemsize nbytes T data".split()
+    for name in names:
+        told.clear()
+        read = getattr(x, name)
+        assert told == [getattr(mt.Tensor, name).__get__], name
+        assert type(read) is Told if name in ("T", "data") else (read is None or read == getattr(mt.ones(2, 3), name))
+    told.clear()
+    x.requires_grad, x.grad = True, mt.zeros(2, 3)
+    assert told == [mt.Tensor.requires_grad.__set__, mt.Tensor.grad.__set__]
+    assert type(x.grad) is mt.Tensor and x.requires_grad  # as it is, not of the class
+    told.clear()
+    (x * 2).sum().backward()
+    assert [f.__name__ for f in told] == ["mul", "sum", "backward"]  # what is read on the way does not count
+
+
+def test_a_class_may_answer_for_its_shape() -> None:
+    class Hidden(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func == mt.Tensor.shape.__get__:
+                return mt.Size([7])
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = mt.ones(2, 3).as_subclass(Hidden)
+    assert x.shape == (7,) and (x + 1).sum().item() == 12
+
+
 def test_an_index_is_asked_and_the_values_that_are_broadcast() -> None:
     class Here:
         calls: list[Any] = []

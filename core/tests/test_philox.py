@@ -412,6 +412,13 @@ def test_draws_stay_in_the_graph_with_gradients_of_zero() -> None:
         assert not mt.normal(p, 1.0).requires_grad
 
 
+def test_normals_refuse_a_spread_below_zero() -> None:
+    with pytest.raises(RuntimeError, match="normal expects std >= 0.0, but found std -2.0"):
+        mt.normal(0.0, -2.0, (2,))
+    with pytest.raises(RuntimeError, match="normal expects all elements of std >= 0.0, but found std -2.0"):
+        mt.normal(0.0, mt.tensor([1.0, -2.0]))
+
+
 @pytest.mark.parametrize(("p", "share"), [(-0.5, 0), (1.5, 1), (math.nan, 0), (math.inf, 1), (0, 0), (1, 1)])
 def test_bernoulli_clips_p(p: float, share: float) -> None:
     assert K.random_bernoulli(0, 0, p, (50,), device=CPU).mean() == share

@@ -207,6 +207,9 @@ def test_a_process_group_of_one_exchanges_nothing(monkeypatch):
         assert x.grad.tolist() == [2, 4]
         with pytest.raises(ValueError, match="Invalid destination rank"):
             dist.send(x, 0)
+        with pytest.raises(ValueError, match="Invalid source rank"):
+            dist.batch_isend_irecv([dist.P2POp(dist.irecv, x, 0)])
+        assert isinstance(dist.all_reduce(x, async_op=True), dist.Work)
         layer = nn.Linear(2, 1)
         net = nn.parallel.DistributedDataParallel(layer, device_ids=None, find_unused_parameters=True)
         with net.no_sync():

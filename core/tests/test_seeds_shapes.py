@@ -462,6 +462,14 @@ def test_NP01_numpy_shares_memory():
         mt.zeros(2, requires_grad=True).numpy()
 
 
+def test_memory_that_is_shared_stays_where_it_is():
+    array, home = np.arange(3.0), mt.ones(1).device
+    with mt.device("meta"):
+        x, y = mt.from_numpy(array), mt.frombuffer(array, dtype=mt.float64)
+        assert mt.ones(1).is_meta
+    assert x.device == y.device == home and x.tolist() == y.tolist() == [0, 1, 2]
+
+
 @pytest.mark.needs("cpu")
 def test_NP02_from_numpy_shares_memory():
     array = np.zeros(2)

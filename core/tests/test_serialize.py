@@ -360,6 +360,25 @@ class Deferred:
         return doubled, (21,)
 
 
+def test_what_is_no_weight_is_refused_in_pytorchs_words_unless_the_environment_asks_for_all(monkeypatch, tmp_path):
+    path, layer = tmp_path / "layer.pt", mt.nn.Linear(2, 1)
+    mt.save(layer, path)
+    words = r"Weights only load failed\..*GLOBAL \S+Linear was not an allowed global by default"
+    with pytest.raises(UnpicklingError, match=words):
+        mt.load(path)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert mt.equal(mt.load(path).weight, layer.weight)
+    with pytest.raises(UnpicklingError, match=words):  # what was said counts
+        mt.load(path, weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD`"):
+        mt.load(path)
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(UnpicklingError, match=words):
+        mt.load(path, weights_only=False)
+
+
 @pytest.mark.parametrize("weights_only", [None, True, False])
 def test_other_classes_are_refused_until_they_are_allowed(weights_only):
     slotted = Slotted()

@@ -137,6 +137,36 @@ def test_sums(s: Any) -> None:
         mt.sparse.sum(s, 2)
 
 
+def test_an_index_for_each_dim_reads_what_lies_there(s: Any) -> None:
+    read = [[s[i, j] for j in range(3)] for i in (0, -1)]
+    assert [[t.item() for t in row] for row in read] == DENSE and all(t.layout is mt.strided for row in read for t in row)
+    assert s[1][2].item() == s.select(0, 1).select(0, -1).item() == 5 and [t.item() for t in s[1]] == DENSE[1]
+    assert s.long()[1, 2].dtype is mt.int64 and s.bool()[1, 2].item() is True and s[1, 2, None].tolist() == [5]
+    values = mt.tensor([3.0, 4.0, 5.0, 1.0], requires_grad=True)
+    (mt.sparse_coo_tensor(INDICES, values, (2, 3))[1, 2] * 2).backward()
+    assert values.grad.tolist() == [0, 0, 2, 0]
+    rows = mt.sparse_coo_tensor([[0, 2]], [[1.0, 2.0], [3.0, 4.0]], (3, 2))
+    assert [rows[i].tolist() for i in range(3)] == [[1, 2], [0, 0], [3, 4]] and rows[2, 0].item() == 3
+    with pytest.raises(IndexError, match="out of bounds|out of range"):
+        s[0, 3]
+
+
+def test_dims_of_one_element_are_put_in(s: Any) -> None:
+    for key, shown in (((None,), (1, 2, 3)), ((slice(None), None), (2, 1, 3)), ((..., None), (2, 3, 1)), ((None, 1), (1, 3))):
+        assert s[key].is_sparse and s[key].shape == shown and s[key].to_dense().tolist() == mt.tensor(DENSE)[key].tolist()
+    assert s.unsqueeze(1).to_dense().tolist() == [[row] for row in DENSE]
+    assert mt.stack([s, s * 2], 1).to_dense().tolist() == mt.stack([mt.tensor(DENSE), mt.tensor(DENSE) * 2], 1).tolist()
+    assert s.sum(1, keepdim=True).to_dense().tolist() == [[4], [9]] and s.sum((0, 1), keepdim=True).tolist() == [[13]]
+    leaf = s.coalesce().requires_grad_()
+    mt.sparse.sum(mt.stack([leaf, leaf]).unsqueeze(0), (0, 1, 2)).to_dense().square().sum().backward()
+    assert leaf.grad.to_dense().tolist() == [[0, 0, 72], [32, 0, 72]]
+
+
+def test_reductions_of_all_values(s: Any) -> None:
+    assert s.any().item() is True and s.bool().any().item() is True and mt.zeros(2).to_sparse().any().item() is False
+    assert s.norm(1).item() == 13 and s.norm(float("inf")).item() == 5 and s.norm().item() == pytest.approx(57**0.5)
+
+
 def test_products(s: Any) -> None:
     x = mt.arange(12.0).reshape(3, 4)
     want = [[32, 36, 40, 44], [40, 49, 58, 67]]
@@ -171,6 +201,12 @@ def test_writing_in_place(s: Any) -> None:
     assert s.to_dense().tolist() == [[0, 0, 40], [40, 0, 50]]
     d = mt.ones(2, 3)
     assert d.add_(s.detach(), alpha=0.1).tolist() == [[1, 1, 5], [5, 1, 6]]
+    x, d = mt.ones(2, 3, requires_grad=True), mt.full((2, 3), 3.0)
+    d *= s.detach()  # which takes what is nowhere stored for zero
+    y = x * 2
+    y.mul_(s.detach()).sum().backward()
+    dense = s.detach().to_dense()
+    assert mt.equal(d, dense * 3) and mt.equal(y, dense * 2) and mt.equal(x.grad, dense * 2)
     with pytest.raises(RuntimeError, match=r"^copy_\(\) between dense and sparse Tensors is not implemented"):
         d.copy_(s)
     for write in (lambda: s.copy_(d), lambda: s[mt.tensor([0])], lambda: s.__setitem__(0, d[0])):
@@ -183,8 +219,8 @@ REFUSED = {
     "eq": lambda s, d: s == s, "where": lambda s, d: mt.where(d > 0, s, d), "cat": lambda s, d: mt.cat([s, d]),
     "to_host": lambda s, d: s.tolist(), "expand": lambda s, d: s.expand(2, 2, 3),
     "index_add": lambda s, d: d.index_add(0, mt.tensor([0, 1]), s),
-    "pow": lambda s, d: s**-1, "stack": lambda s, d: mt.stack([s, s]), "norm": lambda s, d: s.norm(),
-    "getitem": lambda s, d: s[0, 1], "sort": lambda s, d: s.sort(),
+    "pow": lambda s, d: s**-1, "norm": lambda s, d: s.norm(2, 0), "any": lambda s, d: s.any(0), "all": lambda s, d: s.all(),
+    "getitem": lambda s, d: s[0, :2], "sort": lambda s, d: s.sort(),
     "linalg_vector_norm": lambda s, d: mt.linalg.vector_norm(s),
 }  # fmt: skip
 
@@ -307,6 +343,24 @@ def looked_up(**options: Any) -> Any:
     with mt.no_grad():
         table.weight.copy_(mt.arange(10.0).reshape(5, 2))
     return table
+
+
+def test_gradients_of_a_table_stand_side_by_side_until_they_are_coalesced() -> None:
+    table, at = looked_up(), mt.tensor([3, 1])
+    for _ in range(2):
+        table(at).sum().backward()
+    g = table.weight.grad
+    assert g._indices().tolist() == [[3, 1, 3, 1]] and g._values().tolist() == [[1, 1]] * 4
+    assert g.coalesce().values().tolist() == [[2, 2]] * 2
+
+
+def test_gradient_of_a_table_stays_where_it_was_looked_up_though_the_index_is_overwritten() -> None:
+    table, at = looked_up(), mt.tensor([3, 1])
+    out = table(at)
+    at[0] = 2
+    out.sum().backward()
+    at[1] = 4
+    assert table.weight.grad._indices().tolist() == [[3, 1]]
 
 
 def test_a_table_gets_a_sparse_gradient() -> None:

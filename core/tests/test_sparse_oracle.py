@@ -90,6 +90,13 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "float": lambda t, s, x: s.detach().float(),
     "long": lambda t, s, x: s.detach().long(),
     "permute": lambda t, s, x: s.permute(1, 0),
+    "an element": lambda t, s, x: s[0, 0],
+    "a new dim": lambda t, s, x: s.detach().unsqueeze(1),
+    "stack": lambda t, s, x: t.stack([s, s * 2], 2),
+    "norm": lambda t, s, x: s.detach().norm(),
+    "any": lambda t, s, x: s.detach().any(),
+    "sum that keeps its dim": lambda t, s, x: s.detach().sum(0, keepdim=True),
+    "sum that keeps all dims": lambda t, s, x: s.detach().sum((0, 1), keepdim=True),
 }
 
 

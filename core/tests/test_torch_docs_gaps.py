@@ -200,3 +200,11 @@ def test_names_are_at_pytorch_s_addresses_too() -> None:
     assert isinstance(mortice.nn.Linear(1, 1).register_forward_hook(print), RemovableHandle)
     assert isinstance(2, Number) and isinstance(mortice.device("cpu"), Device) and _addindent("a\nb", 2) == "a\n  b"
     assert "cpu_numpy" in mortice.__config__.show() and "get_num_threads() : " in mortice.__config__.parallel_info()
+
+
+def test_the_report_of_an_environment_names_versions_and_backends(capsys: pytest.CaptureFixture[str]) -> None:
+    from mortice.utils import collect_env
+
+    collect_env.main()
+    told = capsys.readouterr().out
+    assert told.startswith(f"PyTorch version: {mortice.__version__}\n") and "\nPython version: 3." in told and "cpu_numpy" in told

@@ -10,6 +10,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
+from inspect import signature
 from typing import Any
 
 import mortice
@@ -149,6 +150,8 @@ class GradScaler:
         progress = self._progress[id(optimizer)]
         if progress.stage == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._own_step(optimizer, progress, args, kwargs)
         if progress.stage == OptState.READY:
             self.unscale_(optimizer)
         if progress.overflow is None:
@@ -159,6 +162,24 @@ class GradScaler:
         if self._held is None:  # read once, and only now: other work may come between
             progress.overflow = bool(progress.overflow)
         return None if bool(progress.overflow) else optimizer.step(*args, **kwargs)
+
+    def _own_step(self, optimizer: Any, progress: _Progress, args: Any, kwargs: Any) -> Any:
+        """Let an optimiser step that unscales, and leaves steps out, by itself."""
+        old = "grad_scaler" in signature(optimizer.step).parameters
+        if old:
+            kwargs["grad_scaler"] = self
+        else:
+            scale = getattr(optimizer, "grad_scale", None)
+            if progress.stage == OptState.READY:
+                gradients = _gradients(optimizer, half=True)
+                progress.overflow = _unscale(gradients, 1.0) if gradients else None
+                scale = mortice.tensor(self.get_scale()) * (1 if scale is None else scale)
+            optimizer.grad_scale, optimizer.found_inf = scale, progress.overflow
+        result = optimizer.step(*args, **kwargs)
+        progress.stage = OptState.STEPPED
+        if not old:
+            del optimizer.grad_scale, optimizer.found_inf
+        return result
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the scale to what the steps since the last update found, or set it."""
@@ -291,9 +312,9 @@ class GradScaler:
         return state
 
 
-def _gradients(optimizer: Any) -> list[Any]:
+def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
     found = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    if any([g.dtype == mortice.float16 for g in found]):
+    if not half and any([g.dtype == mortice.float16 for g in found]):
         raise ValueError("Attempting to unscale FP16 gradients.")
     return found
 

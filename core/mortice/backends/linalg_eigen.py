@@ -173,6 +173,10 @@ class EigenKernels:
         w = k.multiply(k.take_along_axis(w, order, axis=-1), k.squeeze(scale, -1))
         return w, gather_columns(k, v, order)
 
+    def svdvals(k: Any, x: Buffer) -> Buffer:
+        """Return the singular values, descending."""
+        return k.svd(x, full_matrices=False)[1]
+
     def svd(k: Any, x: Buffer, *, full_matrices: bool = True) -> tuple[Buffer, Buffer, Buffer]:
         """Return U, the singular values, descending, and V^H."""
         *batch, m, n = k.shape_of(x)

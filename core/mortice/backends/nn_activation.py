@@ -34,6 +34,11 @@ class ActivationKernels(KernelMixin):
         """Multiply what is not positive by a slope."""
         return self.where(self.less(0, x), x, self.multiply(x, slope))
 
+    def prelu(self, x: Any, weight: Any) -> Any:
+        """Multiply what is not positive by a weight, broadcasting."""
+        made = self.multiply(x, weight)
+        return self.into(made, self.where, self.less(0, x), x, made)
+
     def leaky_relu_grad(self, g: Any, x: Any, *, slope: float) -> Any:
         """Multiply the gradient by the slope where x is not positive."""
         return self.where(self.less(0, x), g, self.multiply(g, slope))

@@ -19,7 +19,7 @@ class NormKernels(KernelMixin):
     """FREE: `weight` and `bias` may be None; `ndim` counts the trailing axes that are normalised together."""
 
     def blend(self, xs: Sequence[Any], share: float, ys: Sequence[Any], others: Sequence[float]) -> list[Any]:
-        """Return share * x + other * y for each x, with its y and other."""
+        """Return share * x + other * y for each x, with its y and other; x itself where it was written in place."""
         return [self.add(self.multiply(x, share), self.multiply(y, other)) for x, y, other in zip(xs, ys, others)]
 
     # ---- layer_norm: each row of the last `ndim` axes ----

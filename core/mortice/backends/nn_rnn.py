@@ -7,6 +7,7 @@ the step before. A sequence that has ended (or, backwards, has not begun) keeps 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -204,11 +205,17 @@ def _in_time(k: Any, pieces: Sequence[Any], backwards: bool) -> Any:
 
 def states_before(k: Any, first: Any, states: Any, batch_sizes: Sizes, reverse: bool) -> Any:
     """Return for each row the state that its sequence had before: the row a step earlier, or the first state."""
-    steps: list[list[tuple[Any, int, int]]] = []
+    pieces = _pieces(tuple(batch_sizes), reverse)
+    return k.concat([_rows(k, states if known else first, slice(low, high)) for known, low, high in pieces], axis=0)
+
+
+@lru_cache(256)  # lengths recur
+def _pieces(batch_sizes: Sizes, reverse: bool) -> list[list[Any]]:
+    steps: list[list[tuple[bool, int, int]]] = []
     start = last = 0
     for rows, n in layer_steps(batch_sizes, reverse):
         known = min(n, last)
-        steps.append([(states, start, start + known), (first, known, n)])
+        steps.append([(True, start, start + known), (False, known, n)])
         start, last = rows.start, n
     pieces: list[list[Any]] = []
     for step in steps[::-1] if reverse else steps:
@@ -217,8 +224,7 @@ def states_before(k: Any, first: Any, states: Any, batch_sizes: Sizes, reverse: 
                 pieces[-1][2] = high
             elif high > low:
                 pieces.append([source, low, high])
-    pieces = pieces or [[first, 0, 0]]  # a batch of nothing
-    return k.concat([_rows(k, source, slice(low, high)) for source, low, high in pieces], axis=0)
+    return pieces or [[False, 0, 0]]  # a batch of nothing
 
 
 # ---- gates ----

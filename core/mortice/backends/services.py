@@ -137,6 +137,10 @@ class Services:
     def keep_for(self, x: Any, queue: Queue) -> None:
         """Keep the memory of a buffer, after its last use here, until what a queue holds by then is done."""
 
+    def tell_profiler(self, what: str, *told: Any) -> Any:
+        """Tell the vendor's profiler "on", "off", "mark", "push" or "start" and a name, "pop", or "end" and what start gave."""
+        return 0
+
     def libraries(self) -> dict[str, tuple[int, str]]:
         """Return the optional libraries of the vendor: each name with its version, 0 where it is not used, and why not."""
         return {}

@@ -91,6 +91,8 @@ def __getattr__(name: str) -> Any:
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
     if name in ("amp", "graphs", "nvtx"):
         return importlib.import_module(f"mortice.cuda.{name}")
+    if name == "cudart":
+        return importlib.import_module("mortice.cuda.nvtx").cudart
     if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):
         return getattr(importlib.import_module("mortice.cuda.graphs"), name)
     if name == "_initialized":  # programs that keep the random state of a GPU for a second forward ask it

@@ -111,8 +111,8 @@ def is_tf32_supported() -> bool:
 
 
 def get_arch_list() -> list[str]:
-    """Return the architectures that the core was compiled for: none."""
-    return []
+    """Return the architectures that kernels are compiled for here: those of the devices."""
+    return sorted({f"sm_{''.join(map(str, get_device_capability(i)))}" for i in range(device_count())})
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:

@@ -63,20 +63,26 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """Return the counts under PyTorch's names; empty without a CUDA device."""
+    """Return PyTorch's counts, 0 for what is not counted; empty without a CUDA device."""
     if device is None and not devices_of(TYPE):
         return OrderedDict()
     stats = _stats("memory_stats", device)
-    found = OrderedDict()
-    for what, names in (("allocated", ("allocated", "peak_allocated")), ("reserved", ("reserved", "peak_reserved"))):
-        for when, name in zip(("current", "peak"), names):
-            found[f"{what}_bytes.all.{when}"] = stats[name]
+    parts = [f"{kind}.{pool}" for kind in _EACH for pool in ("all", "large_pool", "small_pool")]
+    names = _ONE + [f"{part}.{when}" for part in parts for when in ("current", "peak", "allocated", "freed")]
+    found = OrderedDict((name, stats.get(name, 0)) for name in sorted(names))
+    for kind in _EACH[:4]:
+        what = "reserved" if kind == "reserved_bytes" else "allocated"
+        found[f"{kind}.all.current"], found[f"{kind}.all.peak"] = stats[what], stats[f"peak_{what}"]
     return found
 
 
+_EACH = "reserved_bytes allocated_bytes active_bytes requested_bytes inactive_split_bytes allocation segment active inactive_split".split()
+_ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_sync_all_streams".split()
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return the counts as text, a line each."""
-    stats = memory_stats(device)
+    """Return the counts that are not 0 as text, a line each."""
+    stats = {name: value for name, value in memory_stats(device).items() if value}
     return "\n".join(f"{name:<30} {value:>16,}" for name, value in stats.items())
 
 

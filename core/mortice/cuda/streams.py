@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from mortice.cuda.devices import is_available, place
+from mortice.cuda.devices import is_available, place, set_device
+from mortice.device import chosen
 
 
 class Stream:
@@ -153,19 +154,20 @@ _current = _Current()
 
 
 class StreamContext:
-    """Make a stream the current one for a block; None does nothing."""
+    """Make a stream the current one for a block, and its device the current device; None does nothing."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
 
     def __enter__(self) -> None:
         if self.stream is not None:
-            self._before = current_stream(self.stream.device)
+            self._before, self._device = current_stream(self.stream.device), chosen.current
             set_stream(self.stream)
 
     def __exit__(self, *exc: object) -> None:
         if self.stream is not None:
             set_stream(self._before)
+            chosen.current = self._device
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -174,8 +176,9 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def set_stream(stream: Stream | None) -> None:
-    """Make a stream the current one; None does nothing."""
+    """Make a stream the current one, and its device the current device; None does nothing."""
     if stream is not None:
+        set_device(stream.device)
         _current.streams = {**_current.streams, stream.device: stream}
         stream._queue.use()
 

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from mortice import addresses
 
 __all__ = [
-    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list", "destroy_process_group",
-    "gather", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
-    "get_world_size", "group", "init_process_group", "is_available", "is_gloo_available", "is_initialized",
-    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group", "recv", "reduce",
+    "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "gather", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
+    "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "new_group", "recv", "reduce",
     "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
@@ -62,8 +62,8 @@ class ReduceOp(Enum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
 
 
-class _Done:
-    """What an exchange returns that was not waited for."""
+class Work:
+    """What an exchange returns that was not waited for: it is done."""
 
     def wait(self, timeout: Any = None) -> bool:
         return True
@@ -132,8 +132,8 @@ def _of_group(function: _F) -> _F:
     return checked  # type: ignore[return-value]
 
 
-def _given(async_op: bool) -> _Done | None:
-    return _Done() if async_op else None
+def _given(async_op: bool) -> Work | None:
+    return Work() if async_op else None
 
 
 def _copied(to: Any, value: Any, async_op: bool) -> Any:
@@ -300,6 +300,22 @@ def send(tensor: Any, dst: int | None = None, *args: Any, **kwargs: Any) -> None
 def recv(tensor: Any, src: int | None = None, *args: Any, **kwargs: Any) -> None:
     """Refuse: there is no other process."""
     raise ValueError(_ALONE.format("recv", "source"))
+
+
+isend, irecv = send, recv
+
+
+class P2POp:
+    """An exchange with one other process, for `batch_isend_irecv`."""
+
+    def __init__(self, op: Any, tensor: Any, peer: Any = None, group: Any = None, tag: int = 0, group_peer: Any = None) -> None:
+        self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
+        self.peer = self.group_peer = group_peer if peer is None else peer
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Do exchanges, each of which is refused: there is no other process."""
+    return [p.op(p.tensor, p.peer) for p in p2p_op_list]
 
 
 def __getattr__(name: str) -> Any:

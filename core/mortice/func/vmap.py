@@ -91,7 +91,7 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
         dims[i] = dim % len(leaf.shape)
         sizes.append(leaf.shape[dims[i]])
     if not sizes:
-        raise ValueError(f"{call}at least one input has to be mapped over; all in_dims are None.")
+        raise ValueError(f"{call}at least one Tensor has to be mapped over; all in_dims are None.")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
@@ -153,7 +153,8 @@ def _out_dims(func: Fn, out: Any, out_dims: Any) -> list[Any]:
     name = name_of(func)
     problem = (
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-        f"out_dims has structure {_structure(out_dims)} but outputs has structure {_structure(out)}."
+        f"out_dims has structure {_structure(out_dims)} but outputs has structure {_structure(out)}. An out_dim must be an "
+        "int, None or a python collection of ints."
     )
     if isinstance(out, TensorBase) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
         out_dims = out_dims[0]

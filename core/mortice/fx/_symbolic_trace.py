@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -10,17 +11,20 @@ from typing import Any, ClassVar
 
 import mortice
 from mortice import Tensor, nn
-from mortice.fx import wrap
+from mortice._C import ScriptObject
+from mortice.fx import compatibility, wrap
 from mortice.fx.graph import Graph
 from mortice.fx.graph_module import GraphModule
-from mortice.fx.patching import functions_recorded
+from mortice.fx.patching import _autowrap_check, _patch_wrapped_functions, _Patcher, functions_recorded
 from mortice.fx.proxy import ParameterProxy, Scope, TracerBase, find_proxy
 from mortice.fx.pytree import flattened
 from mortice.notice import warn
 from mortice.utils import _pytree as pytree
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
-_call, _get = nn.Module.__call__, nn.Module.__getattr__
+_orig_module_call, _orig_module_getattr = nn.Module.__call__, nn.Module.__getattr__
+# What tracers of others, which write `trace` again, take from here.
+_FOR_OTHERS = ScriptObject, _Patcher, _autowrap_check, _patch_wrapped_functions, compatibility, functools
 _tracing = 0
 _proxyable: set[type] = set()
 
@@ -85,6 +89,7 @@ class Tracer(TracerBase):
     ) -> None:  # fmt: skip
         found = [f for m in autowrap_modules for n, f in vars(m).items() if not n.startswith("_") and callable(f)]
         self._autowrapped = [*found, *autowrap_functions]
+        self._autowrap_search, self._autowrap_function_ids = list(autowrap_modules), set(map(id, self._autowrapped))
         self.param_shapes_constant = param_shapes_constant
         self.submodule_paths: dict[Any, str] | None = None
         self.root_module_name = ""
@@ -96,7 +101,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Tell whether the call of a module is one node: that of a layer, but not of a Sequential."""
-        return type(m).__module__.startswith("mortice.nn") and not isinstance(m, nn.Sequential)
+        return type(m).__module__.startswith(("mortice.nn", "torch.nn")) and not isinstance(m, nn.Sequential)
 
     def path_of_module(self, mod: nn.Module) -> str:
         """Return the name of a module below the root."""
@@ -252,10 +257,10 @@ class Tracer(TracerBase):
         proxies: dict[str, Any] = {}
 
         def get(mod: nn.Module, attr: str) -> Any:
-            return self.getattr(attr, _get(mod, attr), proxies)
+            return self.getattr(attr, _orig_module_getattr(mod, attr), proxies)
 
         def call(mod: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            return self.call_module(mod, lambda *args, **kwargs: _call(mod, *args, **kwargs), args, kwargs)
+            return self.call_module(mod, lambda *args, **kwargs: _orig_module_call(mod, *args, **kwargs), args, kwargs)
 
         _tracing += 1
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -106,3 +106,24 @@ def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
                 names[name] = value
         if not opened and "mortice.overrides" in sys.modules:  # what it changed has just been undone
             sys.modules["mortice.overrides"].open_namespaces()
+
+
+class _Patcher(ExitStack):
+    """What a tracer of others, which writes `trace` again, has in place while it runs, by PyTorch's names."""
+
+    def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
+        """Put a method into a class until the end."""
+        self.callback(setattr, cls, name, getattr(cls, name))
+        setattr(cls, name, new_fn)
+
+
+def _patch_wrapped_functions(patcher: _Patcher) -> None:
+    patcher.enter_context(functions_recorded(mortice.nn.Module()))
+
+
+def _autowrap_check(patcher: _Patcher, names: dict[str, Any], function_ids: set[int]) -> None:
+    """Let functions in a namespace, those of these ids, be recorded as they are called until the end."""
+    for name, value in list(names.items()):
+        if id(value) in function_ids:
+            patcher.callback(names.__setitem__, name, value)
+            names[name] = _kept(value)

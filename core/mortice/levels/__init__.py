@@ -386,9 +386,9 @@ def across_levels(op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any)
 
 
 NO_ROOM = (
-    "{}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that is "
-    "transformed, while `self` is not: it has no room for the result. Use the out-of-place operator instead, or make `self` "
-    "from a transformed tensor, as with x.new_zeros or zeros_like."
+    "{}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+    "more elements than `self`: it is transformed, and `self` has no room for the result. Use the out-of-place operator "
+    "instead, or make `self` from a transformed tensor, as with x.new_zeros or zeros_like."
 )
 
 

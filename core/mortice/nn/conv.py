@@ -8,6 +8,7 @@ from typing import Any
 import mortice
 from mortice.nn import functional as F
 from mortice.nn import init
+from mortice.nn.functional.spatial import _tuple
 from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter, UninitializedParameter
@@ -16,10 +17,6 @@ __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
     "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
 ]  # fmt: skip
-
-
-def _tuple(value: Any, nd: int) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
 
 
 class _ConvNd(Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mortice
@@ -17,43 +18,23 @@ def _gradient(nd: int, by: int, shape: Any, other: Any, grad_output: Any, settin
     return mortice.autograd.grad(out, wanted, grad_output, create_graph=recording)[0]
 
 
-def conv1d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv1d by its input."""
-    return _gradient(1, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
+def _gradients(nd: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def by_input(
+        input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    ) -> Any:
+        return _gradient(nd, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
+
+    def by_weight(
+        input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    ) -> Any:
+        return _gradient(nd, 1, weight_size, input, grad_output, (stride, padding, dilation, groups))
+
+    for fn, name, by in ((by_input, "input", "input"), (by_weight, "weight", "filters")):
+        fn.__name__ = fn.__qualname__ = f"conv{nd}d_{name}"
+        fn.__doc__ = f"Return the gradient of conv{nd}d by its {by}."
+    return by_input, by_weight
 
 
-def conv1d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv1d by its filters."""
-    return _gradient(1, 1, weight_size, input, grad_output, (stride, padding, dilation, groups))
-
-
-def conv2d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv2d by its input."""
-    return _gradient(2, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
-
-
-def conv2d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv2d by its filters."""
-    return _gradient(2, 1, weight_size, input, grad_output, (stride, padding, dilation, groups))
-
-
-def conv3d_input(
-    input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv3d by its input."""
-    return _gradient(3, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
-
-
-def conv3d_weight(
-    input: Any, weight_size: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
-    """Return the gradient of conv3d by its filters."""
-    return _gradient(3, 1, weight_size, input, grad_output, (stride, padding, dilation, groups))
+conv1d_input, conv1d_weight = _gradients(1)
+conv2d_input, conv2d_weight = _gradients(2)
+conv3d_input, conv3d_weight = _gradients(3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice.autograd.graph import RemovableHandle, register
@@ -54,6 +54,17 @@ _BESIDE = {
 }  # fmt: skip
 
 
+class _Beside:
+    """Such a table, to be read."""
+
+    def __init__(self, table: str, option: str) -> None:
+        self.table, self.option = table, option
+
+    def __get__(self, owner: Any, kind: type) -> dict[int, bool]:
+        table = getattr(owner, self.table)
+        return OrderedDict((number, True) for number in table if table.options.get(number, NO_OPTIONS).get(self.option))
+
+
 class _WrappedHook:
     """How PyTorch's files hold a hook before loading."""
 
@@ -83,6 +94,8 @@ def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:
 class _Global:
     """Hooks on every module."""
 
+    forward_hooks_with_kwargs, forward_hooks_always_called = _Beside("forward", "with_kwargs"), _Beside("forward", "always_call")
+
     def __init__(self) -> None:
         self.forward_pre, self.forward = HookDict(), HookDict()
         self.backward_pre, self.backward = HookDict(), HookDict()
@@ -103,6 +116,30 @@ class _Global:
 
 
 GLOBAL = _Global()
+# By PyTorch's names in torch.nn.modules.module.
+_TABLES = {
+    **{f"_global_{name}_hooks": name for name in ("forward_pre", "forward", "backward_pre", "backward")},
+    **{f"_global_{name}_registration_hooks": f"{name}s" for name in ("parameter", "buffer", "module")},
+    **{f"_global_{name}": name for name in ("forward_hooks_with_kwargs", "forward_hooks_always_called")},
+}
+
+
+class Tables(ModuleType):
+    """A module in which the hooks on every module can be read and replaced."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _TABLES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(GLOBAL, _TABLES[name])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _TABLES:
+            super().__setattr__(name, value)
+            return
+        table, hooks = getattr(GLOBAL, _TABLES[name]), dict(value)
+        table.clear()
+        table.update(hooks)
+        GLOBAL.refresh()
 
 
 def _one_kind(owner: Any, attribute: str, full: bool, what: str) -> None:
@@ -173,6 +210,9 @@ class Hooked:
     _state_dict_hooks: HookDict
     _load_state_dict_pre_hooks: HookDict
     _load_state_dict_post_hooks: HookDict
+    _forward_pre_hooks_with_kwargs = _Beside("_forward_pre_hooks", "with_kwargs")
+    _forward_hooks_with_kwargs = _Beside("_forward_hooks", "with_kwargs")
+    _forward_hooks_always_called = _Beside("_forward_hooks", "always_call")
 
     def register_forward_pre_hook(self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
         """Call `hook(module, args)` before forward; what it returns replaces the input."""

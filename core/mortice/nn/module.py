@@ -102,7 +102,7 @@ class Module(Hooked, Stateful, Movable):
         elif name in d.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (mortice.nn.Parameter or None expected)"
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' ({Tensor.__module__}.nn.Parameter or None expected)"
                 )
             d["_parameters"][name] = None
         elif isinstance(value, Module):
@@ -112,15 +112,15 @@ class Module(Hooked, Stateful, Movable):
         elif name in d.get("_modules", ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}' (mortice.nn.Module or None expected)"
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' ({Tensor.__module__}.nn.Module or None expected)"
                 )
             d["_modules"][name] = GLOBAL.registered(GLOBAL.modules, self, name, value)
         elif isinstance(value, Buffer) or name in d.get("_buffers", ()):
             _need_init(d, name, "buffers")
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (mortice.nn.Buffer, mortice.Tensor or "
-                    "None expected)"
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' ({Tensor.__module__}.nn.Buffer, "
+                    f"{Tensor.__module__}.Tensor or None expected)"
                 )
             persistent = value.persistent if isinstance(value, Buffer) else name not in d["_non_persistent_buffers_set"]
             # Modules that override it may not have the option.
@@ -159,7 +159,7 @@ class Module(Hooked, Stateful, Movable):
         _check_name(self, name, "parameter")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' object to parameter '{name}' (mortice.nn.Parameter or None required)"
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' ({Tensor.__module__}.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(

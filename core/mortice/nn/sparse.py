@@ -13,6 +13,27 @@ from mortice.nn.parameter import Parameter
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
+def _set_up(layer: Any, rows: int, cols: int, padding: Any, weight: Any, frozen: bool, device: Any, dtype: Any, name: str) -> None:
+    """Give a layer its sizes, its padding row and its table."""
+    if padding is not None:
+        if not -rows <= padding < rows:
+            raise AssertionError(f"{name} must be within num_embeddings")
+        padding %= rows
+    layer.num_embeddings, layer.embedding_dim, layer.padding_idx = rows, cols, padding
+    if weight is not None and tuple(weight.shape) != (rows, cols):
+        raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+    table = mortice.empty((rows, cols), device=device, dtype=dtype) if weight is None else weight
+    layer.weight = Parameter(table, requires_grad=not frozen)
+    if weight is None:
+        layer.reset_parameters()
+
+
+def _sizes(table: Any) -> tuple[int, ...]:
+    if table.ndim != 2:
+        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    return tuple(table.shape)
+
+
 class Embedding(Module):
     """A table of vectors, looked up by index; the vector at `padding_idx` starts as zeros and is not trained.
 
@@ -25,21 +46,9 @@ class Embedding(Module):
         _freeze: bool = False, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        if _weight is None:
-            made = mortice.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(made, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        _set_up(self, num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype, "Padding_idx")
 
     def reset_parameters(self) -> None:
         """Draw the table from the standard normal, the padding row 0."""
@@ -66,11 +75,8 @@ class Embedding(Module):
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Any:  # fmt: skip
         """Make a layer over a given table, frozen unless told otherwise."""
-        if embeddings.ndim != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = tuple(embeddings.shape)
         return cls(
-            rows, cols, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings, _freeze=freeze
+            *_sizes(embeddings), padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings, _freeze=freeze
         )
 
 
@@ -86,20 +92,9 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
-        if _weight is None:
-            self.weight = Parameter(mortice.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        _set_up(self, num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype, "padding_idx")
 
     reset_parameters = Embedding.reset_parameters
 
@@ -124,11 +119,8 @@ class EmbeddingBag(Module):
         padding_idx: int | None = None,
     ) -> Any:  # fmt: skip
         """Make a layer over a given table, frozen unless told otherwise."""
-        if embeddings.ndim != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = tuple(embeddings.shape)
         layer = cls(
-            rows, cols, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
+            *_sizes(embeddings), max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset,
             padding_idx,
         )  # fmt: skip
         layer.weight.requires_grad = not freeze

@@ -181,7 +181,7 @@ class Stateful:
         """Load one parameter or buffer; return what is wrong, if anything is."""
         if not isinstance(given, Tensor):
             return (
-                f'While copying the parameter named "{key}", expected mortice.Tensor or Tensor-like object from '
+                f'While copying the parameter named "{key}", expected {Tensor.__module__}.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(given)}"
             )
         if is_lazy(mine) and is_lazy(given):

@@ -37,13 +37,17 @@ _addcmul.vjp(
 )
 
 
+_FORMS = (
+    "Tensor input, Number value, Tensor tensor1, Tensor tensor2", "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1"
+)  # fmt: skip
+
+
 def addcmul(
     input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
 ) -> Any:
     """Add tensor1 * tensor2 * value to input, broadcasting."""
     if tensor is not None:
-        deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
-                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        deprecated("addcmul", *_FORMS)
         tensor1, tensor2, value = tensor2, tensor, tensor1
     value = check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
     return _addcmul(input, tensor1, tensor2, value, out=out)
@@ -85,8 +89,7 @@ def addcdiv(
 ) -> Any:
     """Add tensor1 / tensor2 * value to input, broadcasting."""
     if tensor is not None:
-        deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
-                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        deprecated("addcdiv", *_FORMS)
         tensor1, tensor2, value = tensor2, tensor, tensor1
     value = check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
     return _addcdiv(input, tensor1, tensor2, value, out=out)

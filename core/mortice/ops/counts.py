@@ -10,6 +10,7 @@ from typing import Any
 
 from mortice.dtype import int64
 from mortice.errors import DTypeError
+from mortice.levels import drawing, stack
 from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
 from mortice.ops.movement import cast
@@ -60,12 +61,24 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     return cast(where(sensible, drawn, math.nan), count.dtype)
 
 
-def _one_by_one(draw: str, generator: Any, *given: Any) -> Any:
-    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere."""
+def _one_by_one(draw: str, generator: Any, *given: Any, inside: Any = None) -> Any:
+    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere.
+
+    `inside` are the transforms whose samples still have to be told apart, by default all that run.
+    """
     first = given[0]
-    engine = _checked(generator).engine_for(first._device.base) if first._device.level is None else None
+    engine = _checked(generator).engine_for(first._device.base)
     if engine is None:
         return None
+    inside = stack.levels if inside is None else inside
+    if inside:
+        drawing(first._device, 0)  # refuses where random numbers are an error
+        level = inside[-1]
+        if level.randomness == "different":
+            made = _one_by_one(draw, generator, *[level.leave(t) for t in given], inside=inside[:-1])
+            return None if made is None else level.enter(made)
+        given = tuple([level.lowered(t) if t._device.level is level else t for t in given])
+        return None if any([t is None for t in given]) else _one_by_one(draw, generator, *given, inside=inside[:-1])
     with _checked(generator)._lock:
         values = getattr(engine, draw)(*[t.flatten().tolist() for t in given])
     return _kept(tensor(values, dtype=first.dtype, device=first._device).reshape(first.shape), first)

@@ -73,8 +73,11 @@ def full(
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
     if out is not None:
         dtype, device = kind_of("full", out, dtype, device, layout)
-    fill_value = number(fill_value)
-    made = filled(shape, fill_value, dtype or scalar_dtype(fill_value), resolve(device))
+    value = number(fill_value)
+    if dtype is None:  # an array library's own bool is, to PyTorch, just some number
+        odd = type(value) is bool and fill_value is not value and not isinstance(fill_value, TensorBase)
+        dtype = get_default_dtype() if odd else scalar_dtype(value)
+    made = filled(shape, value, dtype, resolve(device))
     return given("full", made, out, requires_grad, pin_memory)
 
 

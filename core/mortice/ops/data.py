@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 
 from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
-from mortice.backends.plugins import devices_of, resolve
+from mortice.backends.plugins import default_backend, devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bfloat16, dtype_of_all, get_default_dtype, int64, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
@@ -449,7 +449,7 @@ def from_numpy(ndarray: Any) -> Any:
     """Make a tensor that shares the memory of a NumPy array."""
     if not is_ndarray(ndarray):
         raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
-    where = resolve()
+    where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
     found = _lent(ndarray, where, False)
     return share(host_view(ndarray), where) if found is None else found
 
@@ -504,7 +504,7 @@ def check_lendable(x: Any) -> None:
 
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """Make a 1-D tensor that shares the memory of a PEP 3118 buffer."""
-    where = resolve()
+    where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
     dtype = check_dtype("frombuffer", dtype, where)
     try:
         view = memoryview(buffer).cast("B")

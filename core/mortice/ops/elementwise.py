@@ -411,7 +411,7 @@ def _pow_to_base(k: Any, g: Any, x: Any, y: Any) -> Any:
     if is_number(y):
         if y == 0:
             return k.zeros_like(g)
-        return k.multiply(g, k.multiply(x if y == 2 else k.pow(x, y - 1), y))
+        return k.multiply(g, k.multiply(x if y == 2 else _pow.op.body(k, x, y - 1), y))
     slope = k.multiply(y, k.pow(x, k.subtract(y, 1.0)))
     return k.where(k.equal(y, 0.0), 0.0, k.multiply(g, slope))
 

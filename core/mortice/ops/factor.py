@@ -111,11 +111,11 @@ cholesky_ex.vjp(x=_cholesky_back)
 # ---- triangular systems ----
 
 
-def _solved(name: str, a: Size, b: Size, **attrs: Any) -> Size:
+def solved(name: str, a: Size, b: Size, **attrs: Any) -> Size:
     return Size((*broadcast(name, tuple(a)[:-2], tuple(b)[:-2]), *tuple(b)[-2:]))
 
 
-@op(result=full_precision, shape=_solved, dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
+@op(result=full_precision, shape=solved, dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
 def solve_triangular(k: Any, a: Any, b: Any, /, *, upper: bool, left: bool = True, unit_diagonal: bool = False) -> Any:
     """Solve with one triangle of a."""
     return by_columns(k, k.solve_triangular(a, b, upper=upper, left=left, unit_diagonal=unit_diagonal))
@@ -152,7 +152,7 @@ def _from_factor(k: Any, b: Any, factor: Any, upper: bool) -> Any:
 
 
 def _solved_from_factor(name: str, b: Size, factor: Size, *, upper: bool) -> Size:
-    return _solved(name, factor, b)
+    return solved(name, factor, b)
 
 
 @op(
@@ -515,12 +515,12 @@ def _values_shape(name: str, shape: Size) -> Size:
 
 
 @op(
-    result=_real_values, shape=_values_shape, name="svdvals", dtypes="fc", holomorphic=False,
+    result=_real_values, shape=_values_shape, kernel="svdvals", name="svdvals", dtypes="fc", holomorphic=False,
     grad_name="LinalgSvdBackward0",
 )  # fmt: skip
 def svdvals(k: Any, x: Any, /) -> Any:
     """Return the singular values."""
-    return k.svd(x, full_matrices=False)[1]
+    return k.svdvals(x)
 
 
 def _svdvals_back(k: Any, g: Any, x: Any) -> Any:

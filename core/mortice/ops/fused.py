@@ -10,7 +10,7 @@ from mortice.dtype import float32
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
 from mortice.modes import modes
-from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, write
+from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, written
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import SCALAR, remembered
 from mortice.strides import overlaps
@@ -59,15 +59,7 @@ def _fused_step_(
         numbers = {**numbers, **held}
     results = getattr(first.backend, kernel)(*[[t._data for t in tensors] for tensors in lists], **numbers)
     for tensors, buffers in zip(changed, results):
-        _written(tensors, buffers)
-
-
-def _written(tensors: Tensors, buffers: Sequence[Any]) -> None:
-    for t, data in zip(tensors, buffers):
-        if data is t._data:
-            (t._storage or t.own_storage()).version += 1
-        else:
-            write(t, data, True)
+        written(tensors, buffers)
 
 
 def _apart(tensors: Tensors) -> bool:
@@ -83,7 +75,7 @@ def _unscale_(tensors: Tensors, factor: Any) -> Any:
     device = tensors[0]._device
     factor = float(factor) if factor.__class__ in (float, int) else factor._data
     buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
-    _written(tensors, buffers)
+    written(tensors, buffers)
     return make(found, device, float32, SCALAR)
 
 
@@ -103,7 +95,7 @@ def _each_(name: str, lists: Sequence[Tensors], numbers: Sequence[Any], known: S
             alike = type(t) in known and not t.is_sparse and t._device is device and t.dtype is dtype and t.shape == x.shape
             if not alike or own.get(id(t), i) != i or (t._rg and modes.grad) or (t is x and overlaps(t)):
                 return False
-    _written(lists[0], device.backend.each_step(name, [[t._data for t in tensors] for tensors in lists], numbers))
+    written(lists[0], device.backend.each_step(name, [[t._data for t in tensors] for tensors in lists], numbers))
     return True
 
 

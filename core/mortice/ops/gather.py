@@ -39,11 +39,11 @@ def _gather(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     return k.gather(x, indices, axis=axis)
 
 
-def _gather_back(k: Any, g: Any, x_shape: Any, indices: Any, axis: int) -> Any:
+def gather_back(k: Any, g: Any, x_shape: Any, indices: Any, axis: int) -> Any:
     return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
 
 
-_gather.vjp(x=_gather_back, jvp="linear")
+_gather.vjp(x=gather_back, jvp="linear")
 
 
 def _kernel_take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:

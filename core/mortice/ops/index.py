@@ -10,6 +10,7 @@ from mortice import fast
 from mortice.call import as_view
 from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
+from mortice.layout import strided
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
 from mortice.node import named
@@ -26,7 +27,7 @@ from mortice.ops.index_advanced import (
     flat_positions,
     positions,
 )
-from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
+from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
 from mortice.ops.movement import cast, clone, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
@@ -87,7 +88,10 @@ def getitem(input: Any, key: Any) -> Any:
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend
-        data = backend.getitem(input._data, key)
+        try:
+            data = backend.getitem(input._data, key)
+        except NotImplementedError:
+            return read_sparse(input, key)
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
@@ -100,7 +104,10 @@ def getitem(input: Any, key: Any) -> Any:
         key = as_key(key)
         if _is_basic(key):
             key, shape = basic_key(input.shape, key)
-            return _slice(input, key=key, shape=shape)
+            try:
+                return _slice(input, key=key, shape=shape)
+            except NotImplementedError:
+                return read_sparse(input, key)
     found = _side_by_side(input, key)
     if found is not None:
         axis, dims, common, flat = found
@@ -338,7 +345,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if value.dtype is not input.dtype:
         loses = value.dtype.is_complex and input.dtype.kind in "uif"
         if not (basic or (value.numel() == 1 and not loses and _mask(key))):
-            Advanced(input, key)  # for its errors, which come first
+            _fitted(Advanced(input, key).result_shape(), value)  # for their errors, which come first
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
     if basic:
@@ -401,6 +408,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         if (d.kind == "f" and self.dtype is not d) or abs(other) >= 1 << 63:
             d = float64 if float64 in self._device.backend.dtypes(self._device) else d
         other = tensor(other, dtype=d, device=self._device)
+    if other._device is not self._device and self.layout is strided is not other.layout:
+        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {other.layout}. Use .to_dense() first.")
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = into("copy_", self, expand(src, broadcast("copy_", self.shape, src.shape)))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+from importlib import import_module
 from typing import Any
 
 from mortice import node as _node
+from mortice.layout import strided
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.shape import Size
@@ -102,6 +104,13 @@ def _kernel_setitem(x: Any, key: Any, value: Any) -> Any:
 
 TENSOR_KERNELS.replace("getitem", _kernel_getitem)
 TENSOR_KERNELS.replace("setitem", _kernel_setitem)
+
+
+def read_sparse(input: Any, key: Any) -> Any:
+    """Return what a key shows that a sparse operand has refused: a part of one may be dense, which is asked only then."""
+    if input.layout is strided:
+        raise
+    return import_module("mortice.sparse.coo").read(input, key)
 
 
 def basic_key(shape: Size, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], Size]:

@@ -15,7 +15,7 @@ from mortice.dtype import int32
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import op
 from mortice.ops.elementwise import undefined
-from mortice.ops.factor import full_precision
+from mortice.ops.factor import full_precision, solved
 from mortice.ops.linalg import check_matrix, check_one_dtype, check_square, fail, give
 from mortice.ops.movement import expand
 from mortice.ops.reduce import write_all
@@ -146,11 +146,10 @@ def _pairs(k: Any, pivots: Any) -> list[Any]:
     return found
 
 
-def _solved(name: str, a: Size, pivots: Size, b: Size, **attrs: Any) -> Size:
-    return Size((*broadcast(name, tuple(a)[:-2], tuple(b)[:-2]), *tuple(b)[-2:]))
-
-
-@op(result=full_precision, shape=_solved, dtypes="fc", fixed=("pivots",), name="linalg_ldl_solve")
+@op(
+    result=full_precision, shape=lambda name, a, pivots, b, **attrs: solved(name, a, b), dtypes="fc", fixed=("pivots",),
+    name="linalg_ldl_solve",
+)  # fmt: skip
 def _ldl_solve(k: Any, x: Any, pivots: Any, b: Any, /, *, hermitian: bool) -> Any:
     """Solve with what the factorisation gave."""
     hermitian = hermitian and k.dtype_of(x).is_complex
@@ -249,6 +248,6 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
         raise DTypeError(f"linalg.ldl_solve: Expected pivots to be integers; got {pivots.dtype}.")
     if not n or not B.shape[-1]:
         return give(
-            "linalg.ldl_solve", out, expand(B, _solved("linalg.ldl_solve", LD.shape, pivots.shape, B.shape)).clone()
+            "linalg.ldl_solve", out, expand(B, solved("linalg.ldl_solve", LD.shape, B.shape)).clone()
         )
     return give("linalg.ldl_solve", out, _ldl_solve(LD, pivots, B, hermitian=bool(hermitian)))

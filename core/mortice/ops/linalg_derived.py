@@ -302,7 +302,7 @@ def matrix_exp(input: Any) -> Any:
     odd = matmul(x6, x6 * b[13] + x4 * b[11] + x2 * b[9]) + x6 * b[7] + x4 * b[5] + x2 * b[3] + one * b[1]
     odd = matmul(x, odd)
     even = matmul(x6, x6 * b[12] + x4 * b[10] + x2 * b[8]) + x6 * b[6] + x4 * b[4] + x2 * b[2] + one * b[0]
-    made = factor.solve_ex(even - odd, even + odd)[0]
+    made = contiguous(factor.solve_ex(even - odd, even + odd)[0])
     for _ in range(squarings):
         made = matmul(made, made)
     return made

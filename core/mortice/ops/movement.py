@@ -399,10 +399,8 @@ def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:
     return k.reshape(part, k.shape_of(x))
 
 
-def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
-    """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
-    wanted = as_sizes("expand", sizes if size is None else (size,))
-    shape = input.shape
+@lru_cache(4096)
+def _sizes_to(wanted: Size, shape: Size) -> Size:
     lead = len(wanted) - len(shape)
     if lead < 0:
         raise ShapeError(
@@ -425,7 +423,12 @@ def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) ->
                 f"dimension {i}. Target sizes: {list(wanted)}. Tensor sizes: {list(shape)}."
             )
         out.append(n)
-    return _expand(input, shape=Size(out[::-1]))
+    return Size(out[::-1])
+
+
+def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
+    """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
+    return _expand(input, shape=_sizes_to(as_sizes("expand", sizes if size is None else (size,)), input.shape))
 
 
 def broadcast_to(input: Any, size: Any) -> Any:

@@ -80,11 +80,10 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
     return _leaky_relu(input, slope=negative_slope)
 
 
-@op(shape=broadcast, name="prelu_kernel", dtypes="f", scalars=False)
+@op(shape=broadcast, kernel="prelu", name="prelu_kernel", dtypes="f", scalars=False)
 def _prelu(k: Any, x: Any, weight: Any, /) -> Any:
     """Multiply what is negative by a weight, broadcasting."""
-    made = k.multiply(x, weight)
-    return k.into(made, k.where, k.less(0, x), x, made)
+    return k.prelu(x, weight)
 
 
 _prelu.vjp(

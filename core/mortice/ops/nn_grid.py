@@ -14,6 +14,8 @@ from mortice.ops.movement import broadcast_to, reshape
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
+__all__ = ["grid_sampler"]
+
 # ---- sampling ----
 
 
@@ -89,6 +91,11 @@ def grid_sample(
     return _grid_sample(input, grid, mode=_MODES[mode], padding=padding_mode, align_corners=bool(align_corners))
 
 
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """Do as `nn.functional.grid_sample`, with its modes by their numbers."""
+    return grid_sample(input, grid, list(_MODES)[interpolation_mode], _PADDINGS[padding_mode], align_corners)
+
+
 # ---- the grids of affine maps ----
 
 
@@ -115,7 +122,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
         )
     if tuple(theta.shape) != (sizes[0], nd, nd + 1):
         raise ValueError(
-            f"{name}: Expected a batch of {nd}D affine matrices of shape {sizes[0]}x{nd}x{nd + 1} for size {sizes}. Got "
+            f"{name}: Expected a batch of {nd}D affine matrices of shape Nx{nd}x{nd + 1} for size {sizes}. Got "
             f"{tuple(theta.shape)}."
         )
     if min(sizes) <= 0:

@@ -216,7 +216,7 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
                 f"tensor of shape: {list(weight.shape)}"
             )
         if weight.dtype is not input.dtype:
-            raise DTypeError(f"{name}: expected weight of {input.dtype}; got {weight.dtype}.")
+            raise DTypeError(f"{name}: expected scalar type {input.dtype.name} but found {weight.dtype.name} in weight.")
     target = cast(target, int64)
     check_classes(name, target, classes, attrs["ignore_index"])
     if len(shape) == 1:

@@ -9,7 +9,7 @@ from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import into_level
 from mortice.modes import no_grad
-from mortice.mutation import check_writable, write
+from mortice.mutation import check_writable, written
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, reshape
@@ -300,8 +300,7 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
     for rows in together:
         into, parts, others = zip(*rows)
         k = into[0]._device.backend
-        for running, made in zip(into, k.blend([t._data for t in into], 1 - momentum, parts, others)):
-            write(running, made, True)
+        written(into, k.blend([t._data for t in into], 1 - momentum, parts, others))
 
 
 def instance_norm(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import lru_cache
 from typing import Any
 
 from mortice.call import no_tensor
@@ -11,6 +12,7 @@ from mortice.dtype import CLASS_NAMES, DType, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import Op, op
 from mortice.ops.data import number
+from mortice.ops.movement import contiguous
 from mortice.ops.nn_pool import _adaptive_avg_pool
 from mortice.rules import hold
 from mortice.shape import Size
@@ -64,12 +66,9 @@ _pad_border_grad.vjp(x=lambda k, g, widths, mode: k.pad_border(g, widths=widths,
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
-def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """Pad the last axes: (left, right) of the last one, then of the one before, and so on; negative numbers cut."""
-    if not isinstance(input, TensorBase):
-        raise no_tensor("pad", "input", input)
-    pad = [p.__index__() for p in pad]
-    shape = tuple(input.shape)
+@lru_cache(4096)
+def _widths(shape: Size, pad: tuple[int, ...], mode: str, value: Any) -> Any:
+    """Return (before, after) of each dim; refuse what is wrong, and a value where one has no use."""
     if len(pad) % 2:
         raise ShapeError(f"pad: Padding length must be divisible by 2; got {len(pad)} numbers.")
     nd = len(pad) // 2
@@ -90,8 +89,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                     f"pad: The input size {n}, plus negative padding {b} and {a}, resulted in a negative output size, "
                     "which is invalid. Check the padding, which should be such that the sizes stay positive."
                 )
-        return _pad_border(input, widths=widths, mode=mode, value=hold("pad", number(value or 0), input.dtype))
-    if value is not None and value != 0:
+        return widths
+    if value is not None:
         raise ShapeError(f'pad: Padding mode "{mode}" doesn\'t take in value argument; got value={value}.')
     if len(shape) not in (nd + 1, nd + 2) or nd not in (1, 2, 3):
         raise NotImplementedError(
@@ -116,7 +115,17 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
                 f"({b}, {a})."
             )
-    return _pad_border(input, widths=widths, mode=mode, value=0)
+    return widths
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Pad the last axes: (left, right) of the last one, then of the one before, and so on; negative numbers cut."""
+    if not isinstance(input, TensorBase):
+        raise no_tensor("pad", "input", input)
+    constant = mode == "constant"
+    widths = _widths(input.shape, tuple([p.__index__() for p in pad]), mode, None if constant else value or None)
+    value = hold("pad", number(value or 0), input.dtype) if constant else 0
+    return _pad_border(contiguous(input) if mode == "circular" else input, widths=widths, mode=mode, value=value)
 
 
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:

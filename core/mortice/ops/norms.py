@@ -29,9 +29,12 @@ def _vector_norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> A
     return k.vector_norm(x, p=p, axis=axis, keepdims=keepdims)
 
 
-def _vector_norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: Any, keepdims: bool) -> Any:
+def norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: Any, keepdims: bool) -> Any:
+    """The gradient of a p-norm."""
     d = k.dtype_of(x)
-    g, out = spread(k, g, x_shape, axis, keepdims), spread(k, out, x_shape, axis, keepdims)
+
+    def wide(t: Any) -> Any:
+        return spread(k, t, x_shape, axis, keepdims)
 
     def times(direction: Any, scale: Any) -> Any:
         return k.multiply(direction, k.astype(scale, d) if d.is_complex else scale)
@@ -39,27 +42,22 @@ def _vector_norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, 
     if p == 0:
         return k.zeros_like(x)
     if p == 1:
-        return times(k.sgn(x), g)
+        return times(k.sgn(x), wide(g))
+    still = k.equal(out, 0)
     if p == 2:
-        still = k.equal(out, 0)
-        return times(x, k.where(still, 0, k.divide(g, k.where(still, 1, out))))
+        return times(x, wide(k.where(still, 0, k.divide(g, k.where(still, 1, out)))))
     size = k.abs(x)
     if math.isinf(p):
-        best = k.logical_or(k.equal(size, out), k.isnan(size))
+        best = k.logical_or(k.equal(size, wide(out)), k.isnan(size))
         count = k.sum(k.astype(best, d.to_real()), axis=axis, keepdims=True)
-        return times(k.sgn(x), k.where(best, k.divide(g, count), 0))
-    nothing, still = k.equal(size, 0), k.equal(out, 0)
-    if p < 2:
-        power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - 1))
-        direction = k.sgn(x)
-    else:
-        power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - 2))
-        direction = x
-    scale = k.where(still, 0, k.divide(g, k.pow(k.where(still, 1, out), p - 1)))
-    return times(direction, k.multiply(power, scale))
+        return times(k.sgn(x), k.where(best, k.divide(wide(g), count), 0))
+    nothing, steps = k.equal(size, 0), 1 if p < 2 else 2
+    power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - steps))
+    scale = wide(k.where(still, 0, k.divide(g, k.pow(k.where(still, 1, out), p - 1))))
+    return times(k.sgn(x) if p < 2 else x, k.multiply(power, scale))
 
 
-_vector_norm.vjp(x=_vector_norm_back)
+_vector_norm.vjp(x=norm_back)
 
 
 def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -26,6 +27,7 @@ from mortice.dtype import (
     uint8,
 )
 from mortice.errors import DTypeError
+from mortice.layout import sparse_coo, strided
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
@@ -189,7 +191,13 @@ def randn_like(
     memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw normal numbers in another tensor's shape, dtype and device."""
-    made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
+    try:
+        made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
+    except NotImplementedError:
+        if input.layout in (strided, sparse_coo):
+            raise
+        made = import_module("mortice.sparse").like(input, 0, dtype, device, None)  # numbers where it has any
+        made.values().normal_(generator=generator)
     return finish(made, requires_grad, pin_memory)
 
 
@@ -245,7 +253,8 @@ def _check_std(name: str, std: Any) -> None:
         raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
-        raise RuntimeError(f"{name.removesuffix('_')} expects std >= 0.0, but found std {low}")
+        every = "all elements of " * isinstance(std, TensorBase)
+        raise RuntimeError(f"{name.removesuffix('_')} expects {every}std >= 0.0, but found std {low}")
 
 
 # ---- integers ----
@@ -262,6 +271,8 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
         raise DTypeError(f"{name}: not implemented for {dtype}; expected integers, floats or bool.")
     limits = _limits(dtype)
     least, most = (0, 1) if dtype is bool_ else (limits.min, limits.max)
+    if dtype.kind != "f" and least <= low < high <= most:
+        return high
     for what, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:
             raise RuntimeError(f"{name}: {what} is out of bounds for {dtype}; got {value}. Use a wider dtype.")
@@ -365,8 +376,9 @@ def randperm(
 
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, like: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
-    if not isinstance(p, TensorBase):
-        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, float(p), shape)
+    many = isinstance(p, TensorBase)
+    if not many or p._device is device:
+        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, p._data if many else float(p), shape)
         if made is not None:
             return made
     kind = float32 if isinstance(p, TensorBase) and p.dtype is not float64 else float64

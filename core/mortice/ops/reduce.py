@@ -167,7 +167,7 @@ def sum(
         along_all = axes is None and t._rg and (dim is not None or axis is not None)
         return named(t, "SumBackward1") if along_all else t
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
-        if out is not None or input.layout is strided or input.is_sparse and keepdim:
+        if out is not None or input.layout is strided:
             raise
         return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim)
 
@@ -351,7 +351,10 @@ def _truth(fn: Any, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
 @numpy_names
 def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """Tell whether any element is nonzero; bool, and uint8 for uint8."""
-    return _truth(_any, input, dim, keepdim, out)
+    try:
+        return _truth(_any, input, dim, keepdim, out)
+    except NotImplementedError:  # as of a sum
+        return _truth(_any, import_module("mortice.sparse.coo").all_values(input, dim, keepdim), None, False, out)
 
 
 @numpy_names

@@ -169,7 +169,7 @@ def diff(
 ) -> Any:
     """Subtract neighbours along a dim, n times, with tensors joined in front or behind first."""
     if not input.shape:
-        raise ShapeError("diff: expects input to be at least one-dimensional; got a 0-d tensor.")
+        raise ShapeError("diff expects input to be at least one-dimensional; got a 0-d tensor.")
     axis = check_dim("diff", dim, len(input.shape))
     if n < 0:
         raise RuntimeError(f"diff: order must be non-negative but got {n}.")

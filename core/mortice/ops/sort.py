@@ -14,7 +14,7 @@ from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype, undefined
-from mortice.ops.gather import gather
+from mortice.ops.gather import gather, gather_back
 from mortice.ops.movement import cast, reshape, unsqueeze
 from mortice.ops.reduce import PAIR, _any, flat_axis, selected, write_all
 from mortice.ops.views import movedim
@@ -45,17 +45,13 @@ TENSOR_KERNELS.replace(
 )
 
 
-def _back_in_place(k: Any, g: Any, x_shape: Size, indices: Any, axis: int) -> Any:
-    return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
-
-
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, name="sort", dtypes="buif")
 def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Sort along an axis, stably; nan counts as largest."""
     return k.sort_pairs(x, axis=axis, descending=descending)
 
 
-_sort.vjp(x=_back_in_place)
+_sort.vjp(x=gather_back)
 
 
 @numpy_names
@@ -103,7 +99,7 @@ def _topk(k: Any, x: Any, /, *, axis: int, count: int, largest: bool) -> Any:
     return k.topk(x, count, axis=axis, largest=largest)
 
 
-_topk.vjp(x=_back_in_place)
+_topk.vjp(x=gather_back)
 
 
 @numpy_names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -21,7 +22,7 @@ from mortice.ops.data import range_of
 from mortice.ops.elementwise import mul, sub
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, contiguous, expand, reshape, squeeze, transpose, unsqueeze
-from mortice.ops.norms import matrix_norm
+from mortice.ops.norms import matrix_norm, norm_back
 from mortice.ops.reduce import (
     PAIR,
     _reduced_one,
@@ -166,34 +167,7 @@ def _norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
     return k.vector_norm(x, p=p, axis=axis, keepdims=keepdims)
 
 
-def _norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, p: float, axis: Any, keepdims: bool) -> Any:
-    d = k.dtype_of(x)
-
-    def scaled(z: Any, by: Any) -> Any:
-        return k.multiply(z, k.astype(by, d) if d.is_complex else by)
-
-    if p == 0:
-        return k.zeros_like(x)
-    if p == 1:
-        return scaled(k.sgn(x), spread(k, g, x_shape, axis, keepdims))
-    if math.isinf(p):
-        size = k.abs(x)
-        hits = k.astype(k.equal(size, spread(k, out, x_shape, axis, keepdims)), k.dtype_of(g))
-        shared = k.divide(spread(k, g, x_shape, axis, keepdims), k.sum(hits, axis=axis, keepdims=True))
-        return scaled(k.sgn(x), k.multiply(hits, shared))
-    zero = k.equal(out, 0.0)
-    safe = k.where(zero, 1.0, out)
-    if p == 2:
-        return scaled(x, spread(k, k.where(zero, 0.0, k.divide(g, safe)), x_shape, axis, keepdims))
-    scale = spread(k, k.where(zero, 0.0, k.divide(g, k.pow(safe, p - 1))), x_shape, axis, keepdims)
-    if p > 2:
-        return scaled(x, k.multiply(k.pow(k.abs(x), p - 2), scale))
-    size = k.abs(x)
-    steep = k.equal(size, 0.0)
-    return scaled(k.sgn(x), k.multiply(k.where(steep, 0.0, k.pow(k.where(steep, 1.0, size), p - 1)), scale))
-
-
-_norm.vjp(x=_norm_back)
+_norm.vjp(x=norm_back)
 
 
 def vector_norm(
@@ -224,7 +198,11 @@ def norm(
         dims = tuple(range(len(input.shape))) if dim is None else dim
         return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     p = 2.0 if p is None or p == "fro" else p
-    return vector_norm("norm", input, p.item() if isinstance(p, TensorBase) else p, dim, keepdim, dtype, out)
+    p = p.item() if isinstance(p, TensorBase) else p
+    try:
+        return vector_norm("norm", input, p, dim, keepdim, dtype, out)
+    except NotImplementedError:  # as of a sum
+        return norm(import_module("mortice.sparse.coo").all_values(input, dim, keepdim), p, None, False, out, dtype)
 
 
 @autocasting

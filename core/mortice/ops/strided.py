@@ -121,26 +121,23 @@ def _window_strides(shape: Any, strides: Any, axis: int, size: int, step: int) -
     return (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
 
 
+def _joined(k: Any, part: Any, shape: Any, axis: int, size: int, step: int) -> tuple[Any, Any]:
+    """Return where along the axis the elements of windows lie, and these joined there."""
+    count = (shape[axis] - size) // step + 1
+    joined = k.reshape(k.moveaxis(part, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
+    down = k.reshape(k.new_arange(part, 0, count), (count, 1))
+    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(part, 0, size), (1, size)))
+    return k.reshape(places, (count * size,)), joined
+
+
 def _window_back(k: Any, g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
     shape = tuple(x_shape)
-    if not shape:
-        return k.reshape(g, ())
-    count = (shape[axis] - size) // step + 1
-    joined = k.reshape(k.moveaxis(g, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
-    down = k.reshape(k.new_arange(g, 0, count), (count, 1))
-    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(g, 0, size), (1, size)))
-    return k.index_add(k.new_full(g, shape, 0), k.reshape(places, (count * size,)), joined, axis=axis)
+    return k.index_add(k.new_full(g, shape, 0), *_joined(k, g, shape, axis, size, step), axis=axis) if shape else k.reshape(g, ())
 
 
 def _write_windows(k: Any, x: Any, part: Any, axis: int, size: int, step: int) -> Any:
     shape = tuple(k.shape_of(x))
-    if not shape:
-        return k.reshape(part, ())
-    count = (shape[axis] - size) // step + 1
-    joined = k.reshape(k.moveaxis(part, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
-    down = k.reshape(k.new_arange(x, 0, count), (count, 1))
-    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(x, 0, size), (1, size)))
-    return k.index_write(x, k.reshape(places, (count * size,)), joined, axis=axis)
+    return k.index_write(x, *_joined(k, part, shape, axis, size, step), axis=axis) if shape else k.reshape(part, ())
 
 
 @op(

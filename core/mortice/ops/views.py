@@ -19,7 +19,7 @@ from mortice.node import TENSOR_KERNELS, named
 from mortice.notice import warn
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
-from mortice.ops.index_basic import _slice
+from mortice.ops.index_basic import _slice, read_sparse
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import INFERENCE, Storage, TensorBase
@@ -223,7 +223,10 @@ def select(input: Any, dim: int, index: Any) -> Any:
             f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}"
         )
     key = (*(slice(None),) * at, index % shape[at])
-    return _slice(input, key=key, shape=Size((*shape[:at], *shape[at + 1 :])))
+    try:
+        return _slice(input, key=key, shape=Size((*shape[:at], *shape[at + 1 :])))
+    except NotImplementedError:
+        return read_sparse(input, key)
 
 
 def cut(x: Any, axis: int, start: int, length: int) -> Any:

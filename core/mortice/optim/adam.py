@@ -28,6 +28,7 @@ class _Moments(FusedOptimizer):
 
     _options: tuple[str, ...] = ("lr", "betas", "eps", "weight_decay", "maximize")
     _averages: tuple[str, str] = ("exp_avg", "exp_avg_sq")
+    _by_count = True
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         return {name: zeros(p) for name in self._averages}
@@ -124,6 +125,7 @@ class NAdam(_Moments):
     """Adam with Nesterov's momentum; `decoupled_weight_decay` makes it NAdamW."""
 
     _kernel = "nadam_step"
+    _by_count = False
     _options = (*_Moments._options, "decoupled_weight_decay")
 
     def __init__(

@@ -41,19 +41,22 @@ def _at_once(name: str, self: Any, others: Sequence[Any]) -> bool:
     return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))  # type: ignore[no-any-return]
 
 
-def _each(name: str) -> Callable[..., Any]:
-    """Return what applies the operation of that name, a function here or a method that writes in place, to each tensor."""
-    foreach = f"_foreach_{name}"
+def _each(name: str, op: str = "") -> Callable[..., Any]:
+    """Return what applies the operation of that name, a function here or a method that writes in place, to each tensor.
+
+    `op` is the operation where its own name is another.
+    """
+    foreach, op = f"_foreach_{name}", op or name
 
     def new(self: Any, *others: Any, **options: Any) -> tuple[Any, ...]:
-        fn = getattr(mortice, name)
+        fn = getattr(mortice, op)
         return tuple(fn(*operands, **options) for operands in _lists(foreach, self, others))
 
     def in_place(self: Any, *others: Any, **options: Any) -> Any:
         calls = _lists(foreach, self, others)
-        if not _at_once(name, self, (*others, *options.values())):
+        if not _at_once(op, self, (*others, *options.values())):
             for t, *operands in calls:
-                getattr(t, name)(*operands, **options)
+                getattr(t, op)(*operands, **options)
         return self
 
     made = in_place if name.endswith("_") else new
@@ -79,38 +82,16 @@ def _foreach_pow(self: Any, exponent: Any) -> tuple[Any, ...]:
     return tuple(mortice.pow(t, e) for t, e in _lists("_foreach_pow", self, (exponent,)))
 
 
-def _bounding(name: str, bound: str) -> Callable[..., Any]:
-    """Return a limit of each tensor of a list; bounds are numbers or tensors, and PyTorch calls it by two names."""
-
-    def new(self: Any, other: Any) -> tuple[Any, ...]:
-        return tuple(_limited(bound, t, o) for t, o in _lists(f"_foreach_{name}", self, (other,)))
-
-    def in_place(self: Any, other: Any) -> Any:
-        for t, o in _lists(f"_foreach_{name}", self, (other,)):
-            t.copy_(_limited(bound, t, o))
-        return self
-
-    made = in_place if name.endswith("_") else new
-    made.__name__ = made.__qualname__ = f"_foreach_{name}"
-    made.__doc__ = f"Bound each tensor of a list: {bound}."
-    return made
-
-
-def _limited(bound: str, t: Any, limit: Any) -> Any:
-    if isinstance(limit, Tensor):
-        return getattr(mortice, bound)(t, limit)
-    return t.clamp(max=limit) if bound == "minimum" else t.clamp(min=limit)
-
-
-_foreach_clamp_max, _foreach_clamp_max_ = _bounding("clamp_max", "minimum"), _bounding("clamp_max_", "minimum")
-_foreach_clamp_min, _foreach_clamp_min_ = _bounding("clamp_min", "maximum"), _bounding("clamp_min_", "maximum")
-_foreach_maximum, _foreach_maximum_ = _bounding("maximum", "maximum"), _bounding("maximum_", "maximum")
-_foreach_minimum, _foreach_minimum_ = _bounding("minimum", "minimum"), _bounding("minimum_", "minimum")
+_foreach_clamp_max, _foreach_clamp_max_ = _each("clamp_max"), _each("clamp_max_")
+_foreach_clamp_min, _foreach_clamp_min_ = _each("clamp_min"), _each("clamp_min_")
+_foreach_maximum, _foreach_maximum_ = _each("maximum", "clamp_min"), _each("maximum_", "clamp_min_")  # of numbers too
+_foreach_minimum, _foreach_minimum_ = _each("minimum", "clamp_max"), _each("minimum_", "clamp_max_")
 _foreach_add, _foreach_add_ = _each("add"), _each("add_")
 _foreach_sub, _foreach_sub_ = _each("sub"), _each("sub_")
 _foreach_mul, _foreach_mul_ = _each("mul"), _each("mul_")
 _foreach_div, _foreach_div_ = _each("div"), _each("div_")
 _foreach_pow_, _foreach_copy_, _foreach_zero_ = _each("pow_"), _each("copy_"), _each("zero_")
+_foreach_mm = _each("mm")
 _foreach_lerp, _foreach_lerp_ = _each("lerp"), _each("lerp_")
 _foreach_abs, _foreach_abs_ = _each("abs"), _each("abs_")
 _foreach_acos, _foreach_acos_ = _each("acos"), _each("acos_")
@@ -152,9 +133,11 @@ def _weighted(name: str) -> Callable[..., Any]:
         factors = value if scalars is None else scalars
         if isinstance(factors, Tensor):
             if factors.ndim != 1:
-                raise RuntimeError(
-                    f"_foreach_{name}: Expected packed scalar Tensor to be of dimension 1. Got {factors.ndim} instead."
-                )
+                raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {factors.ndim} instead.")
+            if not factors.is_contiguous():
+                raise RuntimeError("Expected scalars to be contiguous.")
+            if len(factors) != len(self):
+                raise RuntimeError(f"Expected length of scalars to match input of length {len(self)} but got {len(factors)} instead.")
             factors = factors.tolist()
         return _lists(f"_foreach_{name}", self, (first, second, factors))
 

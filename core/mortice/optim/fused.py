@@ -26,6 +26,7 @@ class FusedOptimizer(Optimizer):
     _kernel = ""
     _options: tuple[str, ...] = ()
     _counts = True  # whether state has a step count
+    _by_count = False  # whether plans of a group differ by nothing else
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         """Return the state of a parameter before its first step, but for the step count."""
@@ -53,11 +54,12 @@ class FusedOptimizer(Optimizer):
                 self._fits = bool(params)
             if "mortice.sparse" in sys.modules:  # else no gradient is sparse, and none need be asked
                 params = self._sparse_steps(group, params)
-            if self._counts and params:
-                self._count(group, params)
             batches: dict[Any, list[Any]] = {}
-            for p in params:
-                batches.setdefault(self._plan(group, p), []).append(p)
+            if params and self._counts and self._count(group, params) and self._by_count:
+                batches[self._plan(group, params[0])] = params
+            else:
+                for p in params:
+                    batches.setdefault(self._plan(group, p), []).append(p)
             for (names, numbers), members in batches.items():
                 options = {}
                 for name in self._options:
@@ -155,8 +157,8 @@ class FusedOptimizer(Optimizer):
         self._known()[name][id(p)] = (t, t._version, value)
         return value
 
-    def _count(self, group: dict[str, Any], params: list[Any]) -> None:
-        """Add 1 to the step counts, and begin the state of parameters that have none."""
+    def _count(self, group: dict[str, Any], params: list[Any]) -> bool:
+        """Add 1 to the step counts, and begin state that is not there; tell whether all have counted as far."""
         for p in params:
             if not self.state.get(p):
                 self._begin(group, p)
@@ -173,12 +175,17 @@ class FusedOptimizer(Optimizer):
                 mortice._fused_step_("count_step", counts, None, (), {})
             else:
                 mortice._fused_step_("count_unless_step", counts, None, (), {"skip": [self.found_inf] * len(counts)})
-            return
-        values = [self._read(p, "step") for p in params]
-        counts = [self.state[p]["step"] for p in params]
+            return True
+        values, counts, capturing = [], [], mortice._capturing()
+        for p in params:
+            state, found = self.state[p], known.get(id(p))
+            fresh = found and found[0] is state["step"] and found[1] == found[0]._version and not capturing
+            values.append(found[2] if fresh else self._read(p, "step"))
+            counts.append(state["step"])
         mortice._fused_step_("count_step", counts, None, (), {})
         for p, t, value in zip(params, counts, values):
             known[id(p)] = (t, t._version, value + 1)
+        return not group.get("capturable") and values.count(values[0]) == len(values)
 
 
 def _stays(group: dict[str, Any], p: Any) -> bool:

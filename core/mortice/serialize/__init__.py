@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from mortice.notice import warn
 from mortice.serialize import legacy
 from mortice.serialize.archive import Reader, Writer
 from mortice.serialize.machine import Machine, UnpicklingError
@@ -131,6 +132,14 @@ def load(
         if weights_only:
             raise RuntimeError("load: Can not safely load weights when explicit pickle_module is specified. Leave one of them out.")
         weights_only = False
+    always, never = (os.environ.get(f"TORCH_FORCE_{no}WEIGHTS_ONLY_LOAD") in ("1", "y", "yes", "true") for no in ("", "NO_"))
+    if always and never:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set.")
+    if always:
+        weights_only = True
+    elif never and weights_only is None:
+        warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, forcing weights_only=False.")
+        weights_only = False
     encoding = pickle_load_args.pop("encoding", "utf-8")
     if pickle_load_args:
         raise TypeError(f"load: unexpected arguments {', '.join(pickle_load_args)}.")
@@ -167,7 +176,9 @@ def _explained(file: Any, name: Any, *how: Any) -> Any:
     """Read; what goes wrong because of the file becomes one kind of error."""
     try:
         return _read(file, name, *how)
-    except UnpicklingError:
+    except UnpicklingError as error:
+        if how[1] is not False:  # in PyTorch's words, which programs look for
+            error.args = (str(error).replace("load: ", "load: Weights only load failed. ", 1),)
         raise
     except Passing as passing:
         raise passing.args[0] from None

@@ -73,7 +73,10 @@ def is_function(found: Any) -> bool:
 
 def is_ours(kind: type) -> bool:
     """Tell whether it is a class of mortice's of which a file may have objects."""
-    return _is_in(kind.__module__, _MADE) and not issubclass(kind, TensorBase)
+    place = kind.__module__
+    if sys.modules["mortice"].__name__ == "torch":  # it stands for PyTorch, and its layers have PyTorch's names
+        place = place.replace("torch", "mortice", 1)
+    return _is_in(place, _MADE) and not issubclass(kind, TensorBase)
 
 
 # ---- what is called ----

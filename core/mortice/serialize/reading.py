@@ -413,9 +413,10 @@ class Reading(Owner):
                     f"load: the file asks for {full}. Can't get attribute {name!r} on <module {module!r}>: define it there first."
                 )
             raise UnpicklingError(
-                f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
-                f"executed. Save a state_dict() instead of whole objects{self._hint(module)}, or, if you trust the file, "
-                "allow the name with mortice.serialization.add_safe_globals."
+                f"load: the file asks for {full}, which is no tensor, container or plain value (Unsupported "
+                f"global: GLOBAL {full} was not an allowed global by default); nothing of it was executed. Save a state_dict() "
+                f"instead of whole objects{self._hint(module)}, or, if you trust the file, allow the name "
+                "with mortice.serialization.add_safe_globals."
             )
         return found
 

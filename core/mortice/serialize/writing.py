@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 import sys
 from collections import OrderedDict
@@ -163,6 +164,8 @@ class Pickler(pickle._Pickler):
 
     def __init__(self, file: Any, protocol: int = 2, legacy: bool = False) -> None:
         super().__init__(file, protocol=protocol)
+        # Layers by the names that they have, where others write how they are made.
+        self.dispatch_table = {k: f for k, f in copyreg.dispatch_table.items() if not k.__module__.startswith("torch.nn.")}
         self.legacy = legacy
         self.memories: list[Memory] = []
         self.shared: dict[Any, Memory] = {}

@@ -228,6 +228,11 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
         if not -input.ndim <= d < input.ndim:
             raise IndexError(f"sparse.sum: expected dims in [-{input.ndim}, {input.ndim - 1}]; got {d}.")
     axes = sorted({d % input.ndim for d in dims})
+    if keepdim:
+        made = sum(input, axes)
+        for d in axes:
+            made = made.unsqueeze(d)
+        return made
     if set(range(n)) <= set(axes):
         return values_of(input).sum([0, *[d - n + 1 for d in axes if d >= n]])
     # Each dim that goes leaves places that repeat, whose values coalescing adds up.
@@ -341,7 +346,7 @@ def embedding(table: Any, at: Any, padding_idx: int, scale_grad_by_freq: bool) -
     with mortice.no_grad():
         t = mortice.embedding(table, at)
     node = SparseRows()
-    node.seq, node.extra, node.table, node.at, node.padding = next_seq(), None, table, at, padding_idx
+    node.seq, node.extra, node.table, node.at, node.padding = next_seq(), None, table, at.clone(), padding_idx
     node.edges = (table.note_use(node.seq),)
     node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
     t._rg, t._node = True, node

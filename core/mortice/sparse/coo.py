@@ -79,17 +79,23 @@ class Sparse:
     def merged(self) -> tuple[Any, Any, Any]:
         """The places without repetition, and in order; where among them each one is; how often each of them came."""
         numbers, where, counts = mortice.unique(self.numbers, return_inverse=True, return_counts=True)
-        sizes, rows = tuple(self.shape)[: self.sparse_dim], []
-        for size in reversed(sizes[1:]):
-            rows.append(numbers % max(size, 1))
-            numbers = numbers // max(size, 1)
-        return mortice.stack([numbers, *reversed(rows)]) if sizes else self.indices[:, :1], where, counts
+        sizes = tuple(self.shape)[: self.sparse_dim]
+        return places(numbers, sizes) if sizes else self.indices[:, :1], where, counts
 
     def with_values(self, values: Any) -> Sparse:
         """Return other values at the same places."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__, values=values)
         return made
+
+
+def places(numbers: Any, sizes: Any) -> Any:
+    """Return the places that numbers, counted row by row, have among so many."""
+    rows = []
+    for size in reversed(tuple(sizes)[1:]):
+        rows.append(numbers % max(size, 1))
+        numbers = numbers // max(size, 1)
+    return mortice.stack([numbers, *reversed(rows)])
 
 
 class SparseLevel(Level):
@@ -110,7 +116,7 @@ class SparseLevel(Level):
         raise RuntimeError(f"a sparse tensor: no dense one joins it by index or assignment (copy_() and its kin). {HINT}")
 
     def lowered(self, t: Any) -> Any:
-        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {told(t._data)}. {HINT}")
+        return t.to_dense()  # as dense.mul_(sparse) takes it; copy_ refuses
 
     def detach(self, t: Any, storage: Any = None) -> Any:
         made = make(t._data, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
@@ -215,6 +221,24 @@ def take(t: Any, like: Sparse) -> Any:
     at = mortice.searchsorted(found, like.numbers).clamp(max=len(found) - 1)
     hit = (found[at] == like.numbers).reshape(-1, *[1] * (values.ndim - 1))
     return mortice.where(hit, values.index_select(0, at), mortice.zeros((), dtype=values.dtype, device=values.device))
+
+
+def read(t: Any, key: Any) -> Any:
+    """Return what lies at one place: an index with a whole number for each sparse dim leaves none of them."""
+    data, n = t._data, t._data.sparse_dim
+    dims = [d for d, i in enumerate(key) if i is not None][:n]
+    if len(dims) < n or not all([isinstance(key[d], int) for d in dims]):
+        raise refusal("getitem with this index", data)
+    at = mortice.tensor([[key[d] % size] for d, size in zip(dims, data.shape)], device=data.values.device)
+    here = (data.indices == at).all(0).nonzero().flatten()
+    return values_of(t).index_select(0, here).sum(0).to(t.dtype)[tuple([i for d, i in enumerate(key) if d not in dims])]
+
+
+def all_values(t: Any, dim: Any, keepdim: bool) -> Any:
+    """Return the values of all places, for a reduction over them that a sparse operand has refused; others stay refused."""
+    if t.layout is not sparse_coo or dim is not None or keepdim:
+        raise
+    return values_of(merge(t))
 
 
 def coalesce(self: Any) -> Any:

@@ -12,7 +12,7 @@ from mortice.backends.kernel_tools import is_number
 from mortice.layout import sparse_coo, sparse_csr
 from mortice.levels.backend import LevelBackend
 from mortice.shape import Size, prod
-from mortice.sparse.coo import HINT, LEVEL, Sparse, merge, place, refusal, take, to_dense, told, values_of, wrap
+from mortice.sparse.coo import HINT, LEVEL, Sparse, merge, place, places, refusal, take, to_dense, told, values_of, wrap
 from mortice.tensor import make
 
 # ---- sparse operands alone: rules over buffers, named like ops and kernels ----
@@ -36,7 +36,7 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
     _alike("add", x, y)
     if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
         return RULES["clone"](k, x if x.nnz else y)  # type: ignore[no-any-return]
-    if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
+    if x.coalesced and y.coalesced and x.nnz == y.nnz and mortice.equal(x.indices, y.indices):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
     made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
     return _merged(made) if x.coalesced and y.coalesced else made
@@ -125,11 +125,17 @@ def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
 
 def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
     """Read slices by whole numbers; the other sparse dims stay."""
-    if not all([isinstance(i, int) or i in (slice(None), ...) for i in key]) or sum([i is ... for i in key]) > 1:
+    new = [i for i in key if i is None]
+    if not all([isinstance(i, int) or i in (slice(None), ..., None) for i in key]) or sum([i is ... for i in key]) > 1:
         raise refusal("getitem with this index", x)
     if ... in key:
         at = key.index(...)
-        key = (*key[:at], *[slice(None)] * (len(x.shape) - len(key) + 1), *key[at + 1 :])
+        key = (*key[:at], *[slice(None)] * (len(x.shape) - len(key) + len(new) + 1), *key[at + 1 :])
+    if new:
+        x, shown = _getitem(k, x, tuple([i for i in key if i is not None])), [i for i in key if not isinstance(i, int)]
+        for axis in [axis for axis, i in enumerate(shown) if i is None]:
+            x = _view(k, x, (*x.shape[:axis], 1, *x.shape[axis:]), axis)
+        return x
     fixed, n = [(d, i % x.shape[d]) for d, i in enumerate(key) if isinstance(i, int)], x.sparse_dim
     if len([d for d, _ in fixed if d < n]) >= n:
         raise refusal("getitem of single elements", x)
@@ -146,6 +152,23 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
         shape = [s for n, s in enumerate(x.shape) if n != d]
         x = Sparse(rows, x.values.index_select(0, here), shape, x.coalesced)
     return x
+
+
+def _view(k: Any, x: Sparse, shape: Any, axis: Any = None) -> Sparse:
+    """Show a new dim of one element: among the sparse ones, or behind them."""
+    if x.layout is not sparse_coo or type(axis) is not int:
+        raise refusal("view", x)
+    return _reshape(k, x, shape, x.sparse_dim + (axis <= x.sparse_dim))
+
+
+def _reshape(k: Any, x: Sparse, shape: Any, n: int | None = None) -> Sparse:
+    size = prod(x.shape[: x.sparse_dim])
+    n = next(m for m in range(1, len(shape) + 1) if prod(shape[:m]) == size) if n is None else n
+    return Sparse(places(x.numbers, shape[:n]), x.values.reshape(x.nnz, *shape[n:]), shape, x.coalesced)
+
+
+def _stack(k: Any, *parts: Any, axis: int) -> Sparse:
+    return _cat(k, *[_view(k, p, (*p.shape[:axis], 1, *p.shape[axis:]), axis) for p in parts], axis=axis)
 
 
 def _fill(k: Any, x: Sparse, value: Any, **attrs: Any) -> Sparse:
@@ -172,7 +195,7 @@ def _eq(k: Any, x: Any, y: Any) -> Sparse:
 RULES: dict[str, Callable[..., Any]] = {
     "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
     "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
-    "fill": _fill, "full_like": _fill,
+    "fill": _fill, "full_like": _fill, "view": _view, "reshape": _reshape, "stack": _stack,
     "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import builtins
+import copyreg
 import importlib
 import importlib.util
 import io
@@ -26,6 +27,7 @@ from typing import Any
 import mortice
 from mortice import return_types
 from mortice.autograd import function
+from mortice.nn.modules import as_pytorch_names
 
 __all__ = ["install"]
 
@@ -141,6 +143,9 @@ def install() -> None:
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
     mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
+    for layer, place in list(as_pytorch_names()):  # libraries keep these names in files, and look for "torch." there
+        layer.__module__ = place
+        copyreg.pickle(layer, _pickled)  # type: ignore[arg-type]
     for name in ("Size", "device", "dtype"):  # programs print what type a shape, a device or a dtype is of
         kind = getattr(mortice, name)
         kind.__module__, kind.__name__, kind.__qualname__ = "torch", name, name
@@ -148,6 +153,17 @@ def install() -> None:
     vars(return_types)["_shown"] = "torch.return_types"
     prepare = spawn.get_preparation_data  # names it does not know are left alone at the other end
     vars(spawn)["get_preparation_data"] = lambda name: {**prepare(name), "torch": _Again()}
+
+
+def _pickled(layer: Any) -> tuple[Any, ...]:
+    """Return how a layer is made anew, also where mortice is itself."""
+    kind = type(layer)
+    return _layer, (kind.__module__.replace("torch", "mortice", 1), kind.__name__), *layer.__reduce_ex__(4)[2:]
+
+
+def _layer(module: str, name: str) -> Any:
+    kind = getattr(importlib.import_module(module), name)
+    return kind.__new__(kind)
 
 
 def _under_torch(write: Any) -> Any:

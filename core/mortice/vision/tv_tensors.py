@@ -60,6 +60,7 @@ class TVTensor(Tensor):
     """The base of the classes here. Subclasses name the attributes that belong to a tensor of theirs in `_fields`."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
+    shape, ndim, dtype, device = Tensor.shape, Tensor.ndim, Tensor.dtype, Tensor.device  # read often, and never asked for
 
     @staticmethod
     def _to_tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Tensor:

@@ -11,7 +11,7 @@ namespace mortice {
 
 void fill(Array &x, const void *value) {
     Scalar s;
-    memcpy(s.bytes, value, static_cast<size_t>(x.itemsize()));
+    copy_bytes(s.bytes, value, static_cast<size_t>(x.itemsize()));
     Operand operands[2] = {operand(x), operand(s, x.dtype)};
     walk(x.ndim, x.shape(), operands, 2, convert().inner[x.dtype][x.dtype], nullptr, 0.3f);
 }

@@ -14,6 +14,8 @@ template <class T> struct complex_of { T re, im; };
 using cfloat = complex_of<float>;
 using cdouble = complex_of<double>;
 
+template <class T> inline constexpr bool FLOATING = __is_same(T, float) || __is_same(T, double);
+
 constexpr uint8_t ITEMSIZE[DTYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
 
 constexpr bool is_unsigned(DType d) { return d >= U8 && d <= U64; }

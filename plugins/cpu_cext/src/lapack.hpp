@@ -66,6 +66,7 @@ PyObject *qr(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *svd(PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *svdvals(PyObject *const *args, Py_ssize_t n, PyObject *names);
 
 namespace linear {
 

@@ -13,8 +13,15 @@ struct Labels {
     Ref at;
     int64_t samples, classes, length, ignored;
     int64_t count() const { return samples * length; }
-    // Where the label of number i is in (samples, classes, length).
-    int64_t place(int64_t i) const { return ((i / length) * classes + at->as<int64_t>()[i]) * length + i % length; }
+    // f(i, where label i is in (samples, classes, length)) for labels begin to end; to divide for each takes longer than the rest.
+    template <class F> void each(int64_t begin, int64_t end, F f) const {
+        if (begin >= end) return;
+        const int64_t *label = at->as<int64_t>();
+        for (int64_t i = begin, s = begin / length, j = begin % length; i < end; i++) {
+            f(i, (s * classes + label[i]) * length + j);
+            if (++j == length) s++, j = 0;
+        }
+    }
     bool skips(int64_t i) const { return at->as<int64_t>()[i] == ignored; }
 };
 
@@ -46,10 +53,6 @@ template <class T> void weigh(const Labels &l, const T *weight, T *out) {
     for (int64_t i = 0; i < l.count(); i++) out[i] = at[i] == l.ignored ? T(0) : weight ? weight[at[i]] : T(1);
 }
 
-template <class T> T widened(const char *at, DType d) {
-    return d == F32 || d == F64 ? *reinterpret_cast<const T *>(at) : static_cast<T>(to_double(at, d));
-}
-
 Names<4> NLL_LOSS{"nll_loss", {"logp", "target", "weight", "ignore_index"}, 2};
 PyObject *nll_loss(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[4];
@@ -63,10 +66,17 @@ PyObject *nll_loss(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     with_real(d, [&](auto t) {
         using T = decltype(t);
         T *loss = losses->as<T>(), *w = weights->as<T>();
-        weigh<T>(l, elements<T>(weight), w);
+        const T *x = from->dtype == d ? from->as<T>() : nullptr, *by = elements<T>(weight);
+        const int64_t *label = l.at->as<int64_t>(), ignored = l.ignored;
         const int size = from->itemsize();
-        for (int64_t i = 0; i < l.count(); i++)
-            loss[i] = l.skips(i) ? T(0) : -widened<T>(from->data + l.place(i) * size, from->dtype) * (weight ? w[i] : T(1));
+        l.each(0, l.count(), [=, &from](int64_t i, int64_t place) {
+            T y = 0, own = 0;
+            if (label[i] != ignored) {
+                own = by ? by[label[i]] : T(1);
+                y = -(x ? x[place] : static_cast<T>(to_double(from->data + place * size, from->dtype))) * own;
+            }
+            loss[i] = y, w[i] = own;
+        });
     });
     return as_tuple(narrowed(static_cast<Ref &&>(losses), logp.dtype), narrowed(static_cast<Ref &&>(weights), logp.dtype));
 }
@@ -76,8 +86,9 @@ template <class Bits> void place(const Labels &l, const Bits *values, Bits *out)
     const int64_t row = l.classes * l.length;
     parallel_for(l.samples, at_least_one(4 * NORM_GRAIN / at_least_one(row)), [&](int64_t begin, int64_t end) {
         memset(static_cast<void *>(out + begin * row), 0, sizeof(Bits) * static_cast<size_t>((end - begin) * row));
-        for (int64_t i = begin * l.length; i < end * l.length; i++)
-            if (!l.skips(i)) out[l.place(i)] = values[i];
+        l.each(begin * l.length, end * l.length, [&](int64_t i, int64_t place) {
+            if (!l.skips(i)) out[place] = values[i];
+        });
     });
 }
 
@@ -151,17 +162,17 @@ void entropies(const Labels &l, const T *x, const T *weight, const Smooth &smoot
     const auto &k = softmax_kernels().of<T>();
     const int64_t row = l.classes * l.length;
     const auto pick = [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
+        l.each(begin, end, [&](int64_t i, int64_t place) {
             if (l.skips(i)) {
                 losses[i] = 0;
-                continue;
+                return;
             }
-            const T w = weight ? weight[l.at->as<int64_t>()[i]] : T(1), low = x[l.place(i)] - top[i];
+            const T w = weight ? weight[l.at->as<int64_t>()[i]] : T(1), low = x[place] - top[i];
             losses[i] = (below[i] - low) * w;
             if (spread)
                 losses[i] = static_cast<T>(smooth.at_label * static_cast<double>(losses[i]) +
                     smooth.spread * (smooth.weights * static_cast<double>(below[i]) - static_cast<double>(spread[i])));
-        }
+        });
     };
     over_lines(
         {l.samples, l.classes, l.length},
@@ -234,8 +245,9 @@ void pull_all(const Labels &l, const T *x, const T *weight, const T *top, const 
     const auto &k = softmax_kernels().of<T>();
     const int64_t row = l.classes * l.length;
     const auto take = [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++)
-            if (!l.skips(i)) out[l.place(i)] -= at_label[i];
+        l.each(begin, end, [&](int64_t i, int64_t place) {
+            if (!l.skips(i)) out[place] -= at_label[i];
+        });
     };
     over_lines(
         {l.samples, l.classes, l.length},

@@ -303,6 +303,8 @@ MemoryStats memory_stats() {
     return a.stats;
 }
 
+void copy_bytes(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+
 void memory_reset_peaks() {
     Allocator &a = the();
     std::lock_guard<std::mutex> lock(a.mutex);

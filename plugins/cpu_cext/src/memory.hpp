@@ -19,6 +19,9 @@ void memory_reset_peaks();
 void memory_empty_cache();          // give what is unused back to the system
 void memory_fail_after(int64_t n);  // for tests: the n-th request from now fails, and each one after; -1 for never
 
+// memcpy itself. Of that the compiler makes an instruction where code is to be small, which takes tens of cycles to begin.
+void copy_bytes(void *to, const void *from, size_t bytes);
+
 // Room for a kernel's intermediate values; throws OutOfMemory (never inside parallel_for: make it before).
 template <class T> class Scratch {
     T *at_;

@@ -238,7 +238,7 @@ static PyObject *join(const char *name, PyObject *list, PyObject *axis_, bool st
                 Ref target = over_memory(reinterpret_cast<PyObject *>(out.get()), to, x.dtype, 1, &x.size, nullptr, true);
                 assign(*target, *from);
             } else {
-                for (int64_t o = 0; o < outer; o++) memcpy(to + o * row, x.data + o * bytes, static_cast<size_t>(bytes));
+                for (int64_t o = 0; o < outer; o++) copy_bytes(to + o * row, x.data + o * bytes, static_cast<size_t>(bytes));
             }
             continue;
         }
@@ -543,7 +543,7 @@ template <bool LOWER> static PyObject *triangle(PyObject *const *args, Py_ssize_
         size_t kept = static_cast<size_t>((edge < 0 ? 0 : edge > columns ? columns : edge) * item);
         size_t all = static_cast<size_t>(columns * item);
         char *to = y->data + i * columns * item, *from = x->data + i * columns * item;
-        memcpy(LOWER ? to : to + kept, LOWER ? from : from + kept, LOWER ? kept : all - kept);
+        copy_bytes(LOWER ? to : to + kept, LOWER ? from : from + kept, LOWER ? kept : all - kept);
         memset(LOWER ? to + kept : to, 0, LOWER ? all - kept : kept);
     }
     return y.release();

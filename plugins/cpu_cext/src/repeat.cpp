@@ -25,7 +25,7 @@ template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n)
     if (r.run == 1) {
         for (int64_t k = 0; k < n;) {
             const int64_t m = r.count - at < n - k ? r.count - at : n - k;
-            memcpy(out + k, in + at, static_cast<size_t>(m) * sizeof(T));
+            copy_bytes(out + k, in + at, static_cast<size_t>(m) * sizeof(T));
             k += m;
             at = 0;
         }

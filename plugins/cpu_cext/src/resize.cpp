@@ -276,7 +276,7 @@ template <class T> void copy_nearest(const Request &r, const char *given, char *
             for (int64_t y = 0; y < rows; y++, to += width) {
                 const T *row = slice + at[1][y] * r.size[2];
                 if (y && at[1][y] == at[1][y - 1])
-                    memcpy(to, to - width, width * sizeof(T));
+                    copy_bytes(to, to - width, width * sizeof(T));
                 else if (twice)
                     for (int64_t x = 0; x < r.size[2]; x++) to[2 * x] = to[2 * x + 1] = row[x];
                 else

@@ -19,10 +19,11 @@ struct Scan {
 
     const char *from(int64_t o) const {
         int64_t at = 0;
-        for (int d = outer_axes - 1; d >= 0 && o; d--) {
+        for (int d = outer_axes - 1; d > 0 && o; d--) {
             at += o % x->shape()[d] * x->strides()[d];
             o /= x->shape()[d];
         }
+        if (outer_axes) at += o * x->strides()[0];
         return x->data + at * x->itemsize();
     }
 };
@@ -86,7 +87,7 @@ template <class F> void over_rows(const Scan &s, double cost, F body) {
     int64_t each = static_cast<int64_t>(static_cast<double>(s.n) * cost);
     parallel_for(s.outer * s.inner, 1 + 40000 / (each + 1), [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; t++) {
-            int64_t o = t / s.inner, j = t % s.inner;
+            int64_t o = s.inner == 1 ? t : t / s.inner, j = t - o * s.inner;
             body(s.from(o) + j * s.x->itemsize(), o * s.n * s.inner + j);
         }
     });
@@ -125,7 +126,7 @@ void sum_row(const Scan &s, const Scanner &k, const char *from, char *to) {
         Carry carry{};
         int64_t length = s.n - i < SCAN_CHUNK ? s.n - i : SCAN_CHUNK;
         k.row(from + i * s.step * size, s.step, to + i * s.inner * size, s.inner, length, base, carry);
-        k.combine(base, carry);
+        if (length == SCAN_CHUNK) k.combine(base, carry);
     }
 }
 

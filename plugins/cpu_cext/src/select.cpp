@@ -14,7 +14,7 @@ namespace {
 
 // A key and its position, in this order.
 template <class T> using Word = std::conditional_t<(Order<T>::bits > 32), Wide128, uint64_t>;
-template <class T> constexpr int KEY = Order<T>::bits > 32 ? 64 : 32;
+template <class T> static constexpr int KEY = Order<T>::bits > 32 ? 64 : 32;
 template <class T> Word<T> word_of(typename Order<T>::Key key, int64_t i) {
     return static_cast<Word<T>>(key) << KEY<T> | static_cast<Word<T>>(i);
 }
@@ -184,7 +184,7 @@ template <class T> int64_t nth_position(const T *x, int64_t step, int64_t n, int
 
 // The rank of the median, or -1 - i where i is a nan that is the median itself.
 template <class T> int64_t middle(const T *x, int64_t step, int64_t n, bool ignore_nan) {
-    if constexpr (!has_nan<T>) return (n - 1) / 2;
+    if constexpr (!FLOATING<T>) return (n - 1) / 2;
     int64_t nans = 0;
     for (int64_t i = 0; i < n; i++) nans += x[i * step] != x[i * step];
     if (!nans) return (n - 1) / 2;
@@ -232,7 +232,7 @@ int axis_of(PyObject *given, const Array &x) { return x.ndim ? (given ? as_axis(
 // ---- searching ----
 
 template <class T> bool precedes(T x, T y) {
-    if constexpr (has_nan<T>) return (x < y) | ((y != y) & (x == x));
+    if constexpr (FLOATING<T>) return (x < y) | ((y != y) & (x == x));
     else return x < y;
 }
 

@@ -84,7 +84,7 @@ template <class T> void unfold_all(const Blocks &b, const T *from, T *out) {
                         return;
                     }
                     for (int64_t x = 0; x < low; x++) own[x] = T{};
-                    if (s == 1 && high > low) memcpy(static_cast<void *>(own + low), plane + row + low, (high - low) * sizeof(T));
+                    if (s == 1 && high > low) copy_bytes(own + low, plane + row + low, (high - low) * sizeof(T));
                     else
                         for (int64_t x = low; x < high; x++) own[x] = plane[row + x * s];
                     for (int64_t x = high; x < b.count[2]; x++) own[x] = T{};
@@ -198,7 +198,7 @@ template <class T> void pad_all(const Padding &p, const T *from, T *out, T value
                 }
                 const T *row = plane + (z * p.size[1] + iy) * p.size[2];
                 for (int64_t x = 0; x < p.low; x++) to[x] = at[x] == CONSTANT ? value : row[at[x]];
-                memcpy(static_cast<void *>(to + p.low), row + p.first, p.length * sizeof(T));
+                copy_bytes(to + p.low, row + p.first, p.length * sizeof(T));
                 for (int64_t x = p.low + p.length; x < width; x++) to[x] = at[x] == CONSTANT ? value : row[at[x]];
             }
         }

@@ -214,12 +214,12 @@ template <class T> struct Differs {
     const T *x;
     bool whole;
     bool operator()(int64_t i) const {
-        if (whole && !has_nan<T>) return (words[i - 1] ^ words[i]) >> 32 != 0;
+        if (whole && !FLOATING<T>) return (words[i - 1] ^ words[i]) >> 32 != 0;
         if (whole && Order<T>::bits <= 32)
             return (words[i - 1] ^ words[i]) >> 32 != 0 || words[i] >> 32 == key_mask<T>();
         const auto a = Order<T>::key(x[static_cast<uint32_t>(words[i - 1])]);
         const auto b = Order<T>::key(x[static_cast<uint32_t>(words[i])]);
-        return a != b || (has_nan<T> && b == key_mask<T>());
+        return a != b || (FLOATING<T> && b == key_mask<T>());
     }
 };
 

@@ -50,9 +50,6 @@ MORTICE_FLOAT(double, uint64_t, int64_t, 64, 0x7ff0000000000000)
 template <class T> constexpr typename Order<T>::Key key_mask() {
     return static_cast<typename Order<T>::Key>(~uint64_t{0} >> (64 - Order<T>::bits));
 }
-template <class T> constexpr bool has_nan = false;
-template <> inline constexpr bool has_nan<float> = true;
-template <> inline constexpr bool has_nan<double> = true;
 
 // x, or its elements in a wider dtype of the same order: one of those that with_order knows.
 inline Ref in_order(Array &x) {

@@ -57,11 +57,10 @@ void need_lapack() {
 namespace {
 
 template <class T> using Real = typename Lapack<T>::Real;
-template <class T> constexpr bool is_real = std::is_floating_point_v<T>;
 
 template <class T> bool is_finite(const T *x, int64_t n) {
     const auto *at = reinterpret_cast<const Real<T> *>(x);
-    const int64_t count = is_real<T> ? n : 2 * n;
+    const int64_t count = FLOATING<T> ? n : 2 * n;
     for (int64_t i = 0; i < count; i++)
         if (!std::isfinite(at[i])) return false;
     return true;
@@ -155,7 +154,7 @@ namespace {
 template <class T> void run_syevd(int n, T *a, Real<T> *w, T *work, int lwork, Real<T> *rwork, int lrwork, int *iwork, int liwork,
                                   bool upper, int *info) {
     const char *half = upper ? "U" : "L";
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, const char *, int *, T *, int *, T *, T *, int *, int *, int *, int *, size_t, size_t);
         reinterpret_cast<F>(lapack(T{}).syevd)("V", half, &n, a, &n, w, work, &lwork, iwork, &liwork, info, 1, 1);
     } else {
@@ -213,7 +212,7 @@ template <class T>
 void run_geev(int n, T *a, T *w, Real<T> *real_w, T *vectors, T *work, int lwork, Real<T> *rwork, int *info) {
     T nothing{};
     int one = 1;
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, const char *, int *, T *, int *, T *, T *, T *, int *, T *, int *, T *, int *, int *,
                            size_t, size_t);
         reinterpret_cast<F>(lapack(T{}).geev)("N", "V", &n, a, &n, w, real_w, &nothing, &one, vectors, &n, work, &lwork, info, 1, 1);
@@ -266,7 +265,7 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         const int room = whole(best, 4 * size);
         const auto threads = static_cast<size_t>(num_threads());
         // For each thread: room to work; the values' two parts, or what complex ones work with; real vectors.
-        Scratch<T> work(threads * static_cast<size_t>(room)), packed(threads * static_cast<size_t>(is_real<T> ? s.each : 1));
+        Scratch<T> work(threads * static_cast<size_t>(room)), packed(threads * static_cast<size_t>(FLOATING<T> ? s.each : 1));
         Scratch<R> parts(threads * static_cast<size_t>(2 * s.n));
         T *first = work, *real_vectors = packed;
         R *rest = parts;
@@ -275,7 +274,7 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
             const int64_t me = thread_number();
             T *own = first + me * room;
             R *own_parts = rest + me * 2 * s.n;
-            if constexpr (is_real<T>) {
+            if constexpr (FLOATING<T>) {
                 T *own_vectors = real_vectors + me * s.each;
                 run_geev<T>(size, data + i * s.each, own_parts, own_parts + s.n, own_vectors, own, room, nullptr, code + i);
                 unpack_pairs(s.n, own_parts, own_parts + s.n, own_vectors, w + i * s.n, v + i * s.each);
@@ -293,10 +292,9 @@ PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 namespace {
 
 template <class T>
-void run_gesdd(bool full, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt, T *work, int lwork, Real<T> *rwork, int *iwork,
+void run_gesdd(const char *job, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt, T *work, int lwork, Real<T> *rwork, int *iwork,
                int *info) {
-    const char *job = full ? "A" : "S";
-    if constexpr (is_real<T>) {
+    if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, int *, int *, T *, int *, T *, T *, int *, T *, int *, T *, int *, int *, int *, size_t);
         reinterpret_cast<F>(lapack(T{}).gesdd)(job, &m, &n, a, &m, s, u, &m, vt, &ldvt, work, &lwork, iwork, info, 1);
     } else {
@@ -306,36 +304,31 @@ void run_gesdd(bool full, int m, int n, T *a, Real<T> *s, T *u, T *vt, int ldvt,
     }
 }
 
-}  // namespace
-
-PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    static Names<2> N{"svd", {"x", "full_matrices"}, 1};
-    PyObject *a[2];
-    arguments(N, args, count, names, a);
-    Array &x = as_array(a[0]);
-    const bool full = !a[1] || as_bool(a[1]);
+// The singular values, and unless they are all that is asked for the vectors.
+PyObject *singular(Array &x, const bool full, const bool alone) {
     if (!served(x, full)) return default_body();
     need_lapack();
     const Shape s(x);
     const int64_t k = s.m < s.n ? s.m : s.n;
     // Column by column: the transposed matrix has the same values, but vectors of other signs than PyTorch's and NumPy's.
     const Ref columns = columns_of(x);
-    Ref u = of_batch(x, x.dtype, {full ? s.m : k, s.m}), sizes = of_batch(x, real_of(x.dtype), {k});
-    Ref vh = of_batch(x, x.dtype, {s.n, full ? s.n : k});
+    Ref sizes = of_batch(x, real_of(x.dtype), {k}), u, vh;
+    if (!alone) u = of_batch(x, x.dtype, {full ? s.m : k, s.m}), vh = of_batch(x, x.dtype, {s.n, full ? s.n : k});
+    const char *job = alone ? "N" : full ? "A" : "S";
     Scratch<int> codes(static_cast<size_t>(s.batch));
     int *code = codes;
     const bool good = by_dtype(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using R = Real<T>;
-        T *data = columns->as<T>(), *left = u->as<T>(), *right = vh->as<T>(), best{};
+        T *data = columns->as<T>(), *left = alone ? data : u->as<T>(), *right = alone ? data : vh->as<T>(), best{};
         if (!is_finite(data, s.batch * s.each)) return false;
         R *values = sizes->as<R>(), unused{};
         const int m = static_cast<int>(s.m), n = static_cast<int>(s.n), lead = static_cast<int>(full ? s.n : k);
         int failed = 0, none = 0;
-        run_gesdd<T>(full, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
+        run_gesdd<T>(job, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
         const int64_t most = s.m > s.n ? s.m : s.n;
         const int room = whole(best, 1);
-        const int64_t real_room = is_real<T> ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k + k;
+        const int64_t real_room = FLOATING<T> ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k + k;
         const auto threads = static_cast<size_t>(num_threads());
         Scratch<T> work(threads * static_cast<size_t>(room));
         Scratch<R> real_work(threads * static_cast<size_t>(real_room));
@@ -345,13 +338,30 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
         int *third = int_work;
         over_batch(s.batch, 10 * static_cast<double>(s.each) * static_cast<double>(k), [&](int64_t i) {
             const int64_t me = thread_number();
-            run_gesdd<T>(full, m, n, data + i * s.each, values + i * k, left + i * s.m * (full ? s.m : k),
-                         right + i * s.n * (full ? s.n : k), lead, first + me * room, room, second + me * real_room,
+            run_gesdd<T>(job, m, n, data + i * s.each, values + i * k, alone ? left : left + i * s.m * (full ? s.m : k),
+                         alone ? right : right + i * s.n * (full ? s.n : k), lead, first + me * room, room, second + me * real_room,
                          third + me * 8 * k, code + i);
         });
         return all_good(code, s.batch);
     });
-    return good ? as_tuple(turned(*u), sizes, turned(*vh)) : default_body();
+    if (!good) return default_body();
+    return alone ? sizes.release() : as_tuple(turned(*u), sizes, turned(*vh));
+}
+
+}  // namespace
+
+PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static Names<2> N{"svd", {"x", "full_matrices"}, 1};
+    PyObject *a[2];
+    arguments(N, args, count, names, a);
+    return singular(as_array(a[0]), !a[1] || as_bool(a[1]), false);
+}
+
+PyObject *svdvals(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static Names<1> N{"svdvals", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, count, names, a);
+    return singular(as_array(a[0]), false, true);
 }
 
 }  // namespace mortice

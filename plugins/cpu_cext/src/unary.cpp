@@ -270,6 +270,15 @@ template <Map MAP> PyObject *shrink(PyObject *const *args, Py_ssize_t n, PyObjec
     // The limit of half precision is a number of its own.
     return MAP == MAP_HARDSHRINK && is_half(x.dtype) ? default_body() : map_real(x, MAP, as_double(a[1])).release();
 }
+PyObject *prelu(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"prelu", {"x", "weight"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &weight = as_array(a[1]);
+    if (weight.size != 1 || weight.ndim > x.ndim || weight.dtype != x.dtype || !is_float(x.dtype)) return default_body();
+    return map_real(x, MAP_LEAKY_RELU, to_double(weight.data, weight.dtype)).release();
+}
+
 PyObject *leaky_relu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<3> N{"leaky_relu_grad", {"g", "x", "slope"}, 3};
     PyObject *a[3];
@@ -394,6 +403,7 @@ const Method activation_methods[] = {
     MORTICE_METHOD("softplus_grad", softplus_grad),
     MORTICE_METHOD("dropout", dropout),
     MORTICE_METHOD("leaky_relu", leaky_relu),
+    MORTICE_METHOD("partial_prelu", prelu),
     MORTICE_METHOD("leaky_relu_grad", leaky_relu_grad),
     MORTICE_METHOD("partial_hardshrink", shrink<MAP_HARDSHRINK>),
     MORTICE_METHOD("softshrink", shrink<MAP_SOFTSHRINK>),

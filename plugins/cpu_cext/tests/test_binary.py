@@ -90,6 +90,23 @@ def test_integers(k: Any, name: str, dtype: str) -> None:
     assert got == [w if isinstance(w, bool) else wrapped(w, dtype) for w in want]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
+def test_every_quotient_of_bytes(k: Any, name: str, dtype: str) -> None:
+    pairs = list(itertools.product(range(256) if dtype == "uint8" else range(-128, 128), repeat=2))
+    x, y = (array(k, numbers, dtype) for numbers in zip(*pairs))
+    assert values(k, getattr(k, name)(x, y)) == [wrapped(WHOLE[name](a, b), dtype) for a, b in pairs]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int16"])
+def test_quotients_of_16_bits_next_to_whole_numbers(k: Any, dtype: str) -> None:
+    most = 2**16 - 1 if dtype == "uint16" else 2**15 - 1
+    divisors = (1, 2, 3, 7, 181, 255, 256, 257, most - 1, most)
+    pairs = [(b * q + e, b) for b in divisors for q in {1, 2, most // b} for e in (-1, 0, 1) if 0 <= b * q + e <= most]
+    x, y = (array(k, numbers, dtype) for numbers in zip(*pairs))
+    assert values(k, k.floor_divide(x, y)) == [a // b for a, b in pairs]
+
+
 @pytest.mark.parametrize("dtype", INTS)
 def test_integer_powers_wrap(k: Any, dtype: str) -> None:
     pairs = list(

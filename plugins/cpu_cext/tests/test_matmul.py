@@ -105,6 +105,16 @@ def test_expanded_arrays(pair, dtype):
     check(pair, random(dtype, (5, 30), 4), np.broadcast_to(column, (30, 9)), None, k.broadcast_to(pair.array(column), (30, 9)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m, depth, n", [(1, 1, 1), (2, 2, 2), (3, 3, 1), (1, 4, 4), (4, 4, 1), (2, 4, 2), (5, 1, 3), (3, 2, 3)])
+def test_batches_of_very_small_matrices(pair, dtype, m, depth, n):
+    x, y, k = random(dtype, (300, 2, m, depth), 0), random(dtype, (300, 2, depth, n), 1), pair.own
+    check(pair, x, y)
+    check(pair, x[:, :1], y)
+    check(pair, x, y, *[k.matrix_transpose(k.contiguous(k.matrix_transpose(pair.array(v)))) for v in (x, y)])
+    check(pair, x, y, *[k.permute_dims(pair.array(np.ascontiguousarray(v.swapaxes(0, 1))), (1, 0, 2, 3)) for v in (x, y)])
+
+
 @pytest.mark.parametrize("batch, m, depth, n", [((), 64, 64, 64), ((), 33, 65, 47), ((), 9, 4097, 9), ((200,), 40, 32, 40)])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 def test_bfloat16_of_sizes_for_a_matrix_unit(pair, batch, m, depth, n, turned):

@@ -208,3 +208,15 @@ def test_what_is_no_operand_is_refused(k: Any) -> None:
     with pytest.raises(TypeError):
         k.relu_grad(x, full(k, (2,), 1.0, "float64"))
     assert read(k, k.exp(x=x)) == read(k, k.exp(x))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("weight", [0.25, 1.5, -2.0, 0.0, INF, NAN])
+def test_one_slope_for_all_gives_the_bits_of_the_default_body(k: Any, dtype: str, weight: float) -> None:
+    numbers = [-3.0, -0.3, -0.0, 0.0, 0.7, 65.0, INF, -INF, NAN]
+    x, slope = row(k, numbers, dtype), full(k, (1,), weight, dtype)
+    got, want = k.prelu(x, slope), Backend.prelu(k, x, slope)
+    assert k.dtype_of(got) is k.dtype_of(want)
+    assert [str(v) for v in read(k, got)] == [str(v) for v in read(k, want)]
+    assert k.shape_of(k.prelu(x, full(k, (2, 1), weight, dtype))) == (2, 9)
+    assert k.shape_of(k.prelu(full(k, (), 1.0, dtype), full(k, (1, 1), weight, dtype))) == (1, 1)

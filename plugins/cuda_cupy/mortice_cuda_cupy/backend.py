@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import uuid
 from typing import Any
 
 import cupy
@@ -103,8 +104,9 @@ class CuPyBackend(
         return {
             "major": found["major"], "minor": found["minor"], "total_memory": found["totalGlobalMem"],
             "multi_processor_count": found["multiProcessorCount"], "warp_size": found.get("warpSize", 32),
-            "max_threads_per_multi_processor": found.get("maxThreadsPerMultiProcessor", 0),
-            "shared_memory_per_block": found.get("sharedMemPerBlock", 0), "L2_cache_size": found.get("l2CacheSize", 0),
+            "is_integrated": found.get("integrated", 0), "is_multi_gpu_board": found.get("isMultiGpuBoard", 0),
+            "uuid": uuid.UUID(bytes=bytes(found["uuid"][:16])) if len(found.get("uuid", b"")) >= 16 else None,
+            **{name: found.get(key, 0) for name, key in _PROPERTIES.items()},
         }  # fmt: skip
 
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
@@ -324,6 +326,13 @@ class CuPyBackend(
         return out.astype(x.dtype, copy=False)
 
 
+_PROPERTIES = {
+    "max_threads_per_multi_processor": "maxThreadsPerMultiProcessor", "max_threads_per_block": "maxThreadsPerBlock",
+    "regs_per_multiprocessor": "regsPerMultiprocessor", "shared_memory_per_block": "sharedMemPerBlock",
+    "shared_memory_per_block_optin": "sharedMemPerBlockOptin", "shared_memory_per_multiprocessor": "sharedMemPerMultiprocessor",
+    "L2_cache_size": "l2CacheSize", "clock_rate": "clockRate", "memory_clock_rate": "memoryClockRate", "memory_bus_width": "memoryBusWidth",
+    "pci_bus_id": "pciBusID", "pci_device_id": "pciDeviceID", "pci_domain_id": "pciDomainID",
+}  # fmt: skip
 _ONE = {
     "abs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh",

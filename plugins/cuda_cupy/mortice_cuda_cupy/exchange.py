@@ -11,6 +11,7 @@ import numpy as np
 
 from mortice.backends import Backend, DType, HostBuffer
 from mortice_cuda_cupy.guard import refuse_in_capture
+from mortice_cuda_cupy.kernels.copying import contiguous
 
 
 class Exchange:
@@ -80,7 +81,8 @@ class Exchange:
         d: DType = self.dtype_of(x)  # type: ignore[attr-defined]
         refuse_in_capture("it reads values of the device, which are there only after a replay")
         with cupy.cuda.Device(x.data.device_id):
-            block = x.get(order="C")
+            # In order first: where CuPy does that itself, another stream is the current one afterwards.
+            block = contiguous(x).get()
         self.raise_late()  # type: ignore[attr-defined]
         self.let_go()
         # bfloat16 has no PEP 3118 code, so it goes as bytes.

@@ -7,7 +7,7 @@ from typing import Any
 import cupy
 
 from mortice.backends.services import OutOfMemoryError
-from mortice_cuda_cupy.graphs import POOLS
+from mortice_cuda_cupy.graphs import POOLS, current_capture
 
 
 def _pools() -> list[Any]:
@@ -22,6 +22,7 @@ class Memory:
         """Watch the pool: CuPy keeps no peaks."""
         count = len(self._by_number)  # type: ignore[attr-defined]
         self._peaks = [[0, 0] for _ in range(count)]
+        self._refused = 0  # for want of memory
         self._known = [0] * count  # bytes in use of CuPy's pool up to which there is no new peak
         pool = cupy.get_default_memory_pool()
         malloc, used, known, look = pool.malloc, pool.used_bytes, self._known, self._look
@@ -31,6 +32,7 @@ class Memory:
             try:
                 memory = malloc(size)
             except full as error:
+                self._refused += 1
                 # As the class that scripts catch; CuPy's own is a MemoryError.
                 free, total = cupy.cuda.Device().mem_info
                 raise OutOfMemoryError(f"CUDA {error} Of the device's {total:,} bytes {free:,} are free.") from error
@@ -49,6 +51,10 @@ class Memory:
         peak = self._peaks[device]
         peak[0], peak[1] = max(peak[0], first + sum(others)), max(peak[1], sum([int(pool.total_bytes()) for pool in pools]))
         self._known[device] = peak[0] - sum(others)
+
+    def below_peak(self, device: int) -> int:
+        """Return the bytes that work of a device, the current one, may take without a new peak; 0 for what is captured."""
+        return 0 if current_capture() else self._known[device] - int(cupy.get_default_memory_pool().used_bytes())
 
     def empty_cache(self, device: Any) -> None:
         self.let_go()  # type: ignore[attr-defined]
@@ -70,7 +76,7 @@ class Memory:
         peak = self._peaks[device.index]
         return {
             "reserved": reserved, "peak_allocated": peak[0], "peak_reserved": peak[1],
-            "free": int(free), "total": int(total),
+            "free": int(free), "total": int(total), "num_ooms": self._refused,
         }  # fmt: skip
 
     def reset_peak_memory(self, device: Any) -> None:

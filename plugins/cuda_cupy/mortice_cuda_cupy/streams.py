@@ -122,6 +122,13 @@ class Streams:
             with cupy.cuda.Device(capture.queue.device.index):
                 self._look(capture.queue.device.index)  # type: ignore[attr-defined]
 
+    def tell_profiler(self, what: str, *told: Any) -> Any:
+        from cupy.cuda import nvtx, profiler
+
+        ways = {"on": profiler.start, "off": profiler.stop, "mark": nvtx.Mark, "push": nvtx.RangePush, "pop": nvtx.RangePop,
+                "start": lambda name: nvtx.RangeStart(name, 0), "end": nvtx.RangeEnd}  # fmt: skip
+        return ways[what](*told)
+
     def refuse_in_capture(self, why: str) -> None:
         """Raise while work is captured, before CUDA does: its error would end the capture."""
         refuse_in_capture(why)

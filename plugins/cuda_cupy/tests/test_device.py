@@ -104,6 +104,15 @@ def test_the_current_stream_is_the_librarys() -> None:
 # ---- memory ----
 
 
+def test_reading_what_lies_in_another_order_leaves_the_stream_as_it_is() -> None:
+    import cupy
+
+    x, side = mt.arange(6.0, device="cuda").reshape(2, 3), cuda.Stream()
+    with cuda.stream(side):
+        assert x.T.tolist() == [[0, 3], [1, 4], [2, 5]] and x[:, ::2].cpu().tolist() == [[0, 2], [3, 5]]
+        assert cupy.cuda.get_current_stream().ptr == side.cuda_stream != 0
+
+
 def test_memory_is_counted_with_its_peak() -> None:
     cuda.reset_peak_memory_stats()
     before = cuda.memory_allocated()
@@ -339,3 +348,13 @@ def test_many_indices_are_refused() -> None:
     assert mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), labels).item() > 1
     with pytest.raises(IndexError, match="Target 4"):
         mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), x.to(mt.int64))
+
+
+@several
+def test_a_stream_of_another_device_brings_that_device() -> None:
+    side = cuda.Stream("cuda:1")
+    with cuda.stream(side):
+        x = mt.ones(2, device="cuda") + 1
+        assert x.get_device() == 1 == cuda.current_device() and cuda.current_stream() == side
+    assert cuda.current_device() == 0 and cuda.current_stream() == cuda.default_stream()
+    assert cuda.current_stream(1) == cuda.default_stream(1)

@@ -448,3 +448,12 @@ def test_few_elements_of_an_axis_longer_than_32_bits_count() -> None:
         launch = READ.get(float32, f"{kernel}<u64, unsigned>")
         launch((1,), (32,), (x._data, at._data, out._data, 3, 3, 1, (1 << 32) + 5))
         assert out.tolist() == [2, 7, 9]
+
+
+def test_running_statistics_stay_where_they_are() -> None:
+    layer, law = mt.nn.BatchNorm2d(3).cuda(), mt.nn.BatchNorm2d(3)
+    places, version = [b.data_ptr() for b in layer.buffers()], layer.running_var._version
+    x = whole(4, 3, 5, 5).float()
+    layer(x.cuda()), law(x)
+    assert [b.data_ptr() for b in layer.buffers()][:2] == places[:2] and layer.running_var._version == version + 1
+    close(layer.running_mean, law.running_mean, 1e-6), close(layer.running_var, law.running_var, 1e-5)

@@ -77,3 +77,15 @@ def test_strided_input() -> None:
     case: dict[str, Any] = {"kernel": (2, 2), "stride": (1, 1), "padding": (0, 0)}
     agree(K.avg_pool(x, **case), LAW.avg_pool(x, **case), np.float32)
     agree(K.max_pool(x, dilation=(1, 1), **case)[0], LAW.max_pool(x, dilation=(1, 1), **case)[0], np.float32)
+
+
+def test_planes_that_are_too_large_for_int_go_to_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mortice_cuda_cupy.kernels import pool
+
+    monkeypatch.setattr(pool, "_LARGE", 40)
+    monkeypatch.setattr(pool, "_launch", lambda *args: pytest.fail("a kernel counts in int"))
+    case: dict[str, Any] = {"kernel": (4,), "stride": (4,), "padding": (0,)}
+    for x_shape in ((2, 40), (2, 41)):
+        g = draw((2, 10), np.float32, seed=5)  # of few elements, as that of fewer windows than elements
+        agree(K.avg_pool_grad(g, x_shape=x_shape, **case), LAW.avg_pool_grad(g, x_shape=x_shape, **case), np.float32)
+        agree(K.avg_pool(draw(x_shape, np.float32, seed=6), **case), LAW.avg_pool(draw(x_shape, np.float32, seed=6), **case), np.float32)

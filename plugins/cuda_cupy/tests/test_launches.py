@@ -46,6 +46,20 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
+def test_scores_of_attention_are_whole_where_that_makes_no_new_peak(done: Counter[str]) -> None:
+    q = mt.ones(8, 256, 16, device="cuda", requires_grad=True)
+    out, grads = mt.nn.functional.scaled_dot_product_attention(q, q, q), []
+    for room in (False, True):
+        cuda.reset_peak_memory_stats()
+        if room:
+            mt.empty(1 << 24, device="cuda")
+        peak = cuda.max_memory_allocated()
+        done.clear()
+        grads.append(mt.autograd.grad(out, q, mt.ones_like(out), retain_graph=True)[0])
+        assert (done["attend_grad_rows"] == 1) == room == (cuda.max_memory_allocated() == peak)
+    assert (grads[0] == grads[1]).all()
+
+
 def _step(model: Any, loss_of: Any, optimizer: Any, norm: float | None = None) -> Any:
     def step() -> None:
         optimizer.zero_grad()

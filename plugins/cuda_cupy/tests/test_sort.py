@@ -12,9 +12,9 @@ from mortice import cuda
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="no GPU here; test_emulated runs these on the stand-in")
 FLOATS = [mt.float16, mt.bfloat16, mt.float32, mt.float64]
 DTYPES = [*FLOATS, mt.int32, mt.int64, mt.uint8]
-# Rows that share a block, that fill one, of the larger size, and one that CuPy sorts; other axes.
+# Rows that share a block, that fill one, of the larger size, and some that are merged; other axes.
 SHAPES = [((1,), 0), ((5, 1), 1), ((300, 7), 1), ((3, 4, 64), 2), ((2, 1000), 1), ((2, 1025), 1), ((4096,), 0), ((5000,), 0), ((70, 9), 0),
-          ((3, 50, 4), 1)]  # fmt: skip
+          ((3, 50, 4), 1), ((2, 8193), 1)]  # fmt: skip
 VALUES = [0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), float("-inf"), float("nan"), 1e-7, -3.0, 65504.0]
 
 
@@ -45,6 +45,19 @@ def test_sorting_is_stable_and_nan_is_largest(dtype: Any, descending: bool) -> N
     x = drawn((40, 33), mt.float32)
     same(mt.argsort(x.cuda().T[3:], 1), mt.argsort(x.T[3:], 1))
     assert mt.sort(x.cuda()[:0], 1).values.shape == (0, 33)
+
+
+def test_long_rows_are_sorted_without_waiting() -> None:
+    x, side = drawn((9001,), mt.float32).cuda(), cuda.Stream()
+    with cuda.stream(side):
+        x.sort()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        found = x.sort()
+    x.copy_(drawn((9001,), mt.float32, seed=1))
+    graph.replay()
+    for a, b in zip(found, drawn((9001,), mt.float32, seed=1).sort()):
+        same(a, b)
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -51,11 +51,11 @@ def _pool(nd: int, input: Any, kernel_size: Any, output_size: Any, output_ratio:
         ratios = _tuple(name, "output_ratio", output_ratio, nd, ValueError)
         output_size = [int(n * r) for n, r in zip(sizes, ratios)]
     counts = _tuple(name, "output_size", output_size, nd)
-    for size, window, count in zip(sizes, kernel, counts):
+    for axis, size, window, count in zip(("time", "height", "width")[-nd:], sizes, kernel, counts):
         if window < 1 or count < 0 or count + window - 1 > size:
             raise RuntimeError(
-                f"{name}: expected output_size + kernel_size - 1 to be at most the input's size; got output "
-                f"{list(counts)}, kernel {list(kernel)} and input {list(sizes)}."
+                f"{name}: output_size + kernel_size - 1 is too large relative to input {axis}, or one of them is negative; got "
+                f"output {list(counts)}, kernel {list(kernel)} and input {list(sizes)}."
             )
     batch = lead[0] if lead else 1
     if samples is None:

@@ -95,7 +95,7 @@ def embedding_bag(
             with _refused_as_value():
                 at = _nn.check_rows("embedding", input.reshape(-1), weight.shape[0])
             return _nn.embedding_bag(weight, at, starts, mean=mode == "mean")
-    count, total, sizes = _sizes(input, offsets, include_last_offset)
+    count, total, sizes = _sizes(input, offsets, include_last_offset, padding_idx is not None)
     at = input.reshape(-1)
     if total < at.numel():
         at = at[:total]
@@ -139,8 +139,11 @@ def _wide(rows: Any) -> Any:
     return rows.float() if rows.dtype in (mortice.float16, mortice.bfloat16) else rows
 
 
-def _sizes(input: Any, offsets: Any, include_last: bool) -> tuple[int, int, int | list[int]]:
-    """Return how many bags there are, how many indices they hold, and their one size or the sizes."""
+def _sizes(input: Any, offsets: Any, include_last: bool, whole: bool) -> tuple[int, int, int | list[int]]:
+    """Return how many bags there are, how many indices they hold, and their one size or the sizes.
+
+    With `whole` the last bag goes on to the end of the input, whatever the last offset says, as in PyTorch.
+    """
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -166,6 +169,8 @@ def _sizes(input: Any, offsets: Any, include_last: bool) -> tuple[int, int, int 
             f"embedding_bag: offsets[-1] can not be greater than input's length {input.numel()} but got offsets[-1] of "
             f"{max([end, *starts[-1:]])}"
         )
+    if whole and starts:
+        end = input.numel()
     sizes = [b - a for a, b in zip(starts, [*starts[1:], end])]
     if sizes and min(sizes) < 0:
         raise RuntimeError(f"embedding_bag: offsets must not decrease; got {offsets.tolist()}.")

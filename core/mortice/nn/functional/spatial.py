@@ -239,22 +239,25 @@ def fold(
 
 def _rows(x: Any) -> Any:
     """Copy row by row, also what lies so already: an order that nothing changes is no view of the input."""
-    return x.clone(memory_format=mortice.contiguous_format)
+    return x.clone() if x.is_contiguous() else x.contiguous()
+
+
+def _check_factor(name: str, kind: str, input: Any, factor: int) -> None:
+    if input.ndim < 3:
+        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got {input.ndim} dimension(s)")
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {kind}_factor, but got {factor}")
 
 
 @node_name("PixelShuffleBackward0")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Rearrange (*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got {input.ndim} dimension(s)")
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    _check_factor("pixel_shuffle", "upscale", input, r)
     *lead, c, h, w = tuple(input.shape)
     if c % (r * r):
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
-            "but "
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
             f"input.size(-3)={c} is not divisible by {r * r}"
         )
     n = len(lead)
@@ -266,12 +269,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Rearrange (*, C, H r, W r) to (*, C r^2, H, W)."""
     r = downscale_factor
-    if input.ndim < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got {input.ndim} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    _check_factor("pixel_unshuffle", "downscale", input, r)
     *lead, c, h, w = tuple(input.shape)
     for what, n in (("height", h), ("width", w)):
         if n % r:

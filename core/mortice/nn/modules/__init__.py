@@ -6,6 +6,7 @@ The layers live one level up; here are only names, for scripts that import them 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 from mortice.nn import (
@@ -32,12 +33,11 @@ from mortice.nn import (
 from mortice.nn.modules import utils  # noqa: F401
 
 _KEPT_IN = {
-    "activation": (activation, attention), "adaptive": (adaptive,), "batchnorm": (norm,), "channelshuffle": (shaping,),
-    "container": (container,), "conv": (conv,), "distance": (shaping,), "dropout": (dropout,), "flatten": (shaping,),
-    "fold": (shaping,), "instancenorm": (norm,), "lazy": (lazy,), "linear": (linear, attention),
-    "loss": (loss, adaptive), "module": (module,), "normalization": (norm,), "padding": (padding,),
-    "pixelshuffle": (shaping,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (sparse,),
-    "transformer": (transformer,), "upsampling": (shaping,),
+    "linear": (linear, attention), "activation": (activation, attention), "adaptive": (adaptive,), "batchnorm": (norm,),
+    "channelshuffle": (shaping,), "container": (container,), "conv": (conv,), "dropout": (dropout,), "flatten": (shaping,),
+    "fold": (shaping,), "instancenorm": (norm,), "lazy": (lazy,), "loss": (loss, adaptive), "module": (module,),
+    "normalization": (norm,), "padding": (padding,), "pixelshuffle": (shaping,), "pooling": (pooling,), "rnn": (rnn,),
+    "sparse": (sparse,), "transformer": (transformer,), "upsampling": (shaping,), "distance": (shaping,),
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ _MORE = {
 
 def _lead(name: str) -> ModuleType:
     """Make the module of that name, and all that it has here too."""
-    made = ModuleType(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
+    made = (hooks.Tables if name == "module" else ModuleType)(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
     for place in _KEPT_IN[name]:
         layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
         made.__dict__.update(layers)
@@ -69,6 +69,17 @@ def _lead(name: str) -> ModuleType:
 
 for _name in _KEPT_IN:
     globals()[_name] = _lead(_name)
+
+def as_pytorch_names() -> Iterator[tuple[type, str]]:
+    """Yield each layer with the module that PyTorch has it in: of its neighbours' the one that its name tells, or the last."""
+    for place in {p for places in _KEPT_IN.values() for p in places}:
+        files = [f for f in _KEPT_IN if place in _KEPT_IN[f]]
+        for name, kind in vars(place).items():
+            if isinstance(kind, type) and kind.__module__ == place.__name__ and issubclass(kind, module.Module):
+                told = name.lower().replace("un", "")
+                file = next((f for f in files if f.removesuffix("ing") in told), files[-1])
+                yield kind, f"torch.nn.modules.{file}"
+
 
 _layers = [n for n, c in globals().items() if isinstance(c, type) and hasattr(c, "load_state_dict")]
 __all__ = sorted(_layers)  # what the places above hold

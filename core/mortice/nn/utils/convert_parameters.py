@@ -26,7 +26,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Let parameters have the values of slices of a vector."""
     if not isinstance(vec, mortice.Tensor):
-        raise TypeError(f"expected mortice.Tensor, but got: {type(vec).__name__}")
+        raise TypeError(f"expected {mortice.__name__}.Tensor, but got: {type(vec).__name__}")
     given = list(parameters)
     _one_device(given)
     start = 0

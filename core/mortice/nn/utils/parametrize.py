@@ -50,16 +50,13 @@ def _need_tensor(value: Any, what: str) -> None:
 def _need_same(what: str, made: Any, wanted: Any, shape: bool = True) -> None:
     """Refuse a tensor that is not of the dtype and shape of another one."""
     _need_tensor(made, what)
-    if made.dtype != wanted.dtype:
-        raise ValueError(
-            f"{what} may not change the dtype of the tensor, unless the `unsafe` flag is enabled; got {made.dtype} for "
-            f"{wanted.dtype}."
-        )
-    if shape and made.shape != wanted.shape:
-        raise ValueError(
-            f"{what} may not change the shape of the tensor, unless the `unsafe` flag is enabled; got {made.shape} for "
-            f"{wanted.shape}."
-        )
+    for name in ("dtype", "shape") if shape else ("dtype",):
+        got, want = getattr(made, name), getattr(wanted, name)
+        if got != want:
+            raise ValueError(
+                f"{what} may not change the {name} of the tensor, unless the `unsafe` flag is enabled; "
+                f"both must have the same {name}, got {got} for {want}."
+            )
 
 
 class ParametrizationList(ModuleList):

@@ -114,6 +114,8 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     Lengths must fall from sequence to sequence, unless `enforce_sorted` is False: they are then sorted here.
     """
     lengths = lengths.to(mortice.int64) if isinstance(lengths, mortice.Tensor) else _small(lengths)
+    if not input.numel():
+        raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
     if lengths.ndim != 1:
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu Long tensor")
     if input.ndim < 2:
@@ -130,8 +132,6 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
             f"pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} "
             f"(batch_size={batch})"
         )
-    if not sizes or not time:
-        raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
     if any(n < later for n, later in pairwise(sizes)):
         raise RuntimeError(
             "pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True; "

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator
 from multiprocessing import connection as _connection
 from multiprocessing import util
+from pickle import PicklingError
 from typing import Any
 
 import mortice
@@ -33,6 +34,17 @@ def _close_inherited() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_inherited)
+
+
+def _start(process: Any) -> None:
+    try:
+        process.start()
+    except (AttributeError, TypeError, PicklingError) as error:
+        error.add_note(
+            f"DataLoader: {type(process).__name__} pickles what a worker gets. Define the dataset, collate_fn and worker_init_fn "
+            "at the top of a module, or start workers by multiprocessing_context='fork', Python's default on Linux until 3.14."
+        )
+        raise
 
 
 class Workers:
@@ -56,7 +68,7 @@ class Workers:
                           loader.worker_init_fn, mortice.default_backend(), mortice.random.get_engine()),
                 )  # fmt: skip
                 with theirs:
-                    process.start()
+                    _start(process)
                 self.processes.append(process)
         except BaseException:
             self.stop()

@@ -7,7 +7,7 @@ namespace mortice::ISA {
 
 #define APART static __attribute__((noinline))  // called once for a row, from several places
 
-template <class T> constexpr T LOWEST = sizeof(T) == 4 ? T(-87.0) : T(-708.0);  // below it exp is as good as 0
+template <class T> static constexpr T LOWEST = sizeof(T) == 4 ? T(-87.0) : T(-708.0);  // below it exp is as good as 0
 
 // exp for arguments that are not above 0 but for rounding. Without subnormal results, which slow the product after it.
 template <class V, class T = scalar_of<V>> INLINE V weight(V x) {

@@ -8,10 +8,6 @@
 
 namespace mortice::ISA {
 
-template <class T> constexpr bool floats = false;
-template <> constexpr bool floats<float> = true;
-template <> constexpr bool floats<double> = true;
-
 template <int SIZE> struct integer_of;
 template <> struct integer_of<1> { using type = int8_t; };
 template <> struct integer_of<2> { using type = int16_t; };
@@ -205,12 +201,7 @@ template <class T> APART void line_times(char *const *at, int64_t n) {
         const V x = load_as<V>(a + 2 * i * sizeof(T)), y = load_as<V>(b + 2 * i * sizeof(T));
         V signs;
         for (int k = 0; k < N; k++) signs[k] = k & 1 ? T(0) : -T(0);
-#if defined(__clang__)
-        V re, im, crossed;
-        for (int k = 0; k < N; k++) re[k] = x[k & ~1], im[k] = x[k | 1], crossed[k] = y[k ^ 1];
-#else
-        const V re = __builtin_shuffle(x, even), im = __builtin_shuffle(x, odd), crossed = __builtin_shuffle(y, swap);
-#endif
+        const V re = turned(x, even), im = turned(x, odd), crossed = turned(y, swap);
         store_as<V>(out + 2 * i * sizeof(T), re * y + as<V>(as<M>(im * crossed) ^ as<M>(signs)));
     });
 }
@@ -234,8 +225,8 @@ template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
 
 // ---- the table ----
 
-template <class F, class T> constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
 template <class Out, class In, Out (*f)(In, In)>
 constexpr Inner each = inner<line_each<Out, In, f>, sizeof(Out), sizeof(In), sizeof(In)>;
 

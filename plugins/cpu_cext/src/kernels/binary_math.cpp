@@ -10,20 +10,19 @@
 
 namespace mortice::ISA {
 
-template <class T> constexpr bool has_sign = T(-1) < T(0);
+template <class T> static constexpr bool has_sign = T(-1) < T(0);
 
 // ---- integers ----
 
-// The quotient towards zero. Up to 32 bits it is exact in double, which vectors can divide.
+// The quotient towards zero. Of 32 bits it is exact in double, of fewer in float, which vectors can divide.
 template <class T> INLINE T quotient(T a, T b) {
-    if constexpr (sizeof(T) < 8) {
+    if constexpr (sizeof(T) < 4) {
+        const float q = static_cast<float>(a) / static_cast<float>(b == 0 ? T(1) : b);
+        return b == 0 ? T(0) : static_cast<T>(static_cast<int32_t>(q));
+    } else if constexpr (sizeof(T) == 4) {
         const double q = static_cast<double>(a) / static_cast<double>(b == 0 ? T(1) : b);
-        if constexpr (sizeof(T) == 4) {
-            if constexpr (has_sign<T>) return b == 0 ? 0 : q < 2147483648.0 ? static_cast<T>(q) : a;
-            else return b == 0 ? 0 : static_cast<T>(static_cast<int64_t>(q));
-        } else {
-            return b == 0 ? T(0) : static_cast<T>(static_cast<int32_t>(q));
-        }
+        if constexpr (has_sign<T>) return b == 0 ? 0 : q < 2147483648.0 ? static_cast<T>(q) : a;
+        else return b == 0 ? 0 : static_cast<T>(static_cast<int64_t>(q));
     } else {
         if (b == 0) return 0;
         if (has_sign<T> && b == T(-1)) return static_cast<T>(0 - static_cast<uint64_t>(a));
@@ -287,9 +286,9 @@ template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_o
 
 // ---- the table ----
 
-template <class T, T (*f)(T, T)> constexpr Inner each = inner<line_each<T, T, f>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner whole = inner<line_whole<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner by_rests = inner<line_divided<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class T, T (*f)(T, T)> static constexpr Inner each = inner<line_each<T, T, f>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner whole = inner<line_whole<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> static constexpr Inner by_rests = inner<line_divided<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
 
 struct Filler {
     BinaryMathTable t = {};
@@ -321,7 +320,7 @@ struct Filler {
 #if defined(MORTICE_AFTER_AVX2)
         return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
 #elif defined(MORTICE_AFTER_BASELINE)
-        return real || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
+        return real || (op == REMAINDER && d == U8) || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
 #else
         return true;
 #endif

@@ -28,21 +28,15 @@ template <class F> INLINE uint64_t to_u64(F v) {
     return v >= half ? static_cast<uint64_t>(to_i64(v - half)) ^ (uint64_t{1} << 63) : static_cast<uint64_t>(to_i64(v));
 }
 
-template <class T> constexpr bool floats = false;
-template <> constexpr bool floats<float> = true;
-template <> constexpr bool floats<double> = true;
-template <class T, class U> constexpr bool same = false;
-template <class T> constexpr bool same<T, T> = true;
-
 template <class To, class From> INLINE To convert_one(From x) {
-    if constexpr (same<From, truth>) {
-        if constexpr (same<To, truth>) return {static_cast<uint8_t>(x.value != 0)};
+    if constexpr (__is_same(From, truth)) {
+        if constexpr (__is_same(To, truth)) return {static_cast<uint8_t>(x.value != 0)};
         else return static_cast<To>(x.value != 0);
-    } else if constexpr (same<To, truth>) {
+    } else if constexpr (__is_same(To, truth)) {
         return {static_cast<uint8_t>(x != 0)};
-    } else if constexpr (floats<From> && !floats<To>) {
-        if constexpr (same<To, uint64_t>) return to_u64(x);
-        else if constexpr (sizeof(To) == 8 || same<To, uint32_t>) return static_cast<To>(to_i64(x));
+    } else if constexpr (FLOATING<From> && !FLOATING<To>) {
+        if constexpr (__is_same(To, uint64_t)) return to_u64(x);
+        else if constexpr (sizeof(To) == 8 || __is_same(To, uint32_t)) return static_cast<To>(to_i64(x));
         else return static_cast<To>(to_i32(x));
     } else {
         return static_cast<To>(x);
@@ -252,7 +246,7 @@ constexpr ConvertTable filled() {
 #if defined(MORTICE_AFTER_BASELINE)
     for (int from = 0; from < DTYPES; from++)
         for (int to = 0; to < DTYPES; to++)
-            if (!gains(from, to) && !gains(to, from)) t.inner[from][to] = nullptr;
+            if (!gains(from, to) && !gains(to, from) && (from != I8 || to != F32)) t.inner[from][to] = nullptr;
 #endif
     return t;
 }

@@ -38,7 +38,7 @@ static void fold(const T *x, const T *y, int64_t many, T c, T s, bool first, T *
     }
 }
 
-template <class T> constexpr FFTLines<T> lines = {deal<T>, collect<T>, split<T>, join<T>, unfold<T>, fold<T>};
+template <class T> static constexpr FFTLines<T> lines = {deal<T>, collect<T>, split<T>, join<T>, unfold<T>, fold<T>};
 
 extern const FFTLinesTable fft_lines_table;
 const FFTLinesTable fft_lines_table = {lines<float>, lines<double>};

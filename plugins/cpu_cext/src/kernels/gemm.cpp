@@ -11,7 +11,7 @@ INLINE vf first(const float *p, int64_t n) { return (vf)_mm512_maskz_loadu_ps((_
 INLINE vd first(const double *p, int64_t n) { return (vd)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
 
 // The rows of a strip of A, as they are copied: a little apart, lest they push each other out of the cache.
-template <class T> constexpr int64_t STEP = GEMM_DEPTH<T> + 64 / sizeof(T);
+template <class T> static constexpr int64_t STEP = GEMM_DEPTH<T> + 64 / sizeof(T);
 
 // A's element (i, l) is at a[i * RA + l * CA].
 template <class T, int MR, int NV, int64_t RA, int64_t CA>

@@ -247,7 +247,7 @@ template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64
     for (T *t = out + fresh * ax.size; t < out + volume; t++) *t = T(0);
 }
 
-template <class T> constexpr PoolSet<T> SET = {LANES<T>, max<T>, average<T>, average_grad<T>};
+template <class T> static constexpr PoolSet<T> SET = {LANES<T>, max<T>, average<T>, average_grad<T>};
 
 extern const PoolTable pool_table;
 const PoolTable pool_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};

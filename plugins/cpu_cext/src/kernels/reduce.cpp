@@ -6,7 +6,7 @@
 
 namespace mortice::ISA {
 
-template <class T, class Op> constexpr Reducer REDUCER = {rows<T, Op>, columns<T, Op>};
+template <class T, class Op> static constexpr Reducer REDUCER = {rows<T, Op>, columns<T, Op>};
 constexpr Reducer NONE = {nullptr, nullptr};
 
 // ---- products of complex numbers ----
@@ -29,7 +29,7 @@ static void complex_columns(const void *from, int64_t count, int64_t step, int64
     for (int64_t r = 0; r < count; r++)
         for (int64_t j = 0; j < m; j++) acc[j] = times(acc[j], x[r * step + j]);
 }
-template <class T> constexpr Reducer COMPLEX_PRODUCT = {complex_rows<T>, complex_columns<T>};
+template <class T> static constexpr Reducer COMPLEX_PRODUCT = {complex_rows<T>, complex_columns<T>};
 
 // ---- counts ----
 

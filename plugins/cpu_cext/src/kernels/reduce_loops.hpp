@@ -18,7 +18,6 @@ struct Product {
     template <class T> static constexpr T identity() { return T(1); }
 };
 
-template <class T> constexpr bool FLOATING = __is_same(T, float) || __is_same(T, double);
 template <class T> constexpr T lowest() {
     if constexpr (FLOATING<T>) return -static_cast<T>(__builtin_inf());
     else return T(-1) < T(0) ? static_cast<T>(T(1) << (sizeof(T) * 8 - 1)) : T(0);
@@ -41,16 +40,6 @@ struct Min {
 // ---- one row ----
 
 template <class T, int BYTES> struct part_of { typedef T type __attribute__((vector_size(BYTES))); };
-
-template <class V, class I> INLINE V turned(V v, I from) {
-#if defined(__clang__)
-    V out;
-    for (unsigned i = 0; i < sizeof v / sizeof v[0]; i++) out[i] = v[from[i]];
-    return out;
-#else
-    return __builtin_shuffle(v, from);
-#endif
-}
 
 // Reduce the lanes of a vector, halves against each other.
 template <class T, class Op, int BYTES> INLINE T across(typename part_of<T, BYTES>::type v) {

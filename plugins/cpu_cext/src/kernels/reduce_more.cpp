@@ -152,7 +152,7 @@ static void merge_columns(const void *x, int64_t count, int64_t step, int64_t m,
     for (int64_t r = 0; r < count; r++)
         for (int64_t j = 0; j < m; j++) merge(static_cast<A *>(acc)[j], static_cast<const A *>(x)[r * step + j]);
 }
-template <class A, void merge(A &, const A &)> constexpr Reducer MERGER = {merge_rows<A, merge>, merge_columns<A, merge>};
+template <class A, void merge(A &, const A &)> static constexpr Reducer MERGER = {merge_rows<A, merge>, merge_columns<A, merge>};
 template <class T, class Op> static void merge_two_best(Best &a, const Best &b) { merge_best<T, Op>(a, b); }
 
 // ---- moments ----
@@ -346,8 +346,8 @@ static void exponents_columns(const void *from, int64_t count, int64_t step, int
 }
 
 [[maybe_unused]] constexpr Reducer NONE = {nullptr, nullptr};
-template <class T, class Op> constexpr Reducer BEST = {best_rows<T, Op>, best_columns<T, Op>};
-template <class T, class Op> constexpr Reducer MERGE_BEST = MERGER<Best, merge_two_best<T, Op>>;
+template <class T, class Op> static constexpr Reducer BEST = {best_rows<T, Op>, best_columns<T, Op>};
+template <class T, class Op> static constexpr Reducer MERGE_BEST = MERGER<Best, merge_two_best<T, Op>>;
 #if defined(MORTICE_AFTER_AVX2)  // AVX2 is as fast
 #define MORTICE_BEST_KERNELS(KIND, Op) {}
 #elif defined(MORTICE_AFTER_BASELINE)  // unsigned integers are rare

@@ -108,7 +108,7 @@ static void bytes(const int32_t *at, const int32_t *weight, int64_t taps, int64_
     }
 }
 
-template <class T> constexpr ResizeSet<T> SET = {LANES<T>, run<T>, add<T>};
+template <class T> static constexpr ResizeSet<T> SET = {LANES<T>, run<T>, add<T>};
 
 extern const ResizeTable resize_table;
 const ResizeTable resize_table = {SET<float>, SET<double>, bytes};

@@ -52,14 +52,7 @@ template <class T, int BY> INLINE vec<T> shifted(vec<T> v, vec<T> start = vec<T>
     typedef __typeof__(V{} < V{}) I;
     I from;
     for (int i = 0; i < L; i++) from[i] = i < BY ? L + i : i - BY;
-#if defined(__clang__)
-    V out;
-    for (int i = 0; i < L; i++) out[i] = i < BY ? start[i] : v[i < BY ? 0 : i - BY];
-    (void)from;
-    return out;
-#else
-    return __builtin_shuffle(v, start, from);
-#endif
+    return mixed<V>(v, start, from);
 }
 template <class T> INLINE vec<T> prefixes(vec<T> v) {
     v += shifted<T, 1>(v);
@@ -120,6 +113,7 @@ template <class T> INLINE carry_of<T> sum_row(const T *x, T *out, int64_t n, car
                 c += static_cast<carry_of<T>>(x[i]);
                 out[i] = static_cast<T>(c);
             }
+            if (n < EXACT_BLOCK) return carry;  // the end of the row: nobody goes on from here
             out += EXACT_BLOCK;
         }
         if constexpr (__is_same(T, float) || __is_same(T, double)) {
@@ -308,9 +302,9 @@ static void exponential_columns(const void *from, int64_t step, void *to, int64_
         }
 }
 
-template <class T, class Op> constexpr Scanner SCANNER = {row<T, Op>, columns<T, Op>, combine<T, Op>};
-template <class T> constexpr Scanner EXPONENTIAL = {exponential_row<T>, exponential_columns<T>, nullptr};
-template <class T, bool MAX> constexpr ExtremeScanner EXTREME = {extreme_row<T, MAX>, extreme_columns<T, MAX>};
+template <class T, class Op> static constexpr Scanner SCANNER = {row<T, Op>, columns<T, Op>, combine<T, Op>};
+template <class T> static constexpr Scanner EXPONENTIAL = {exponential_row<T>, exponential_columns<T>, nullptr};
+template <class T, bool MAX> static constexpr ExtremeScanner EXTREME = {extreme_row<T, MAX>, extreme_columns<T, MAX>};
 constexpr Scanner NONE = {nullptr, nullptr, nullptr};
 constexpr ExtremeScanner NO_EXTREME = {nullptr, nullptr};
 

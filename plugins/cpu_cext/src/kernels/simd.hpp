@@ -2,6 +2,7 @@
 // source gives SSE2, AVX2, AVX-512 and NEON. All of it is in `namespace mortice::ISA`, so that nothing is shared between them.
 #pragma once
 #include <stdint.h>
+#include <type_traits>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -43,6 +44,19 @@ using vd = vec<double>;
 using vi = vec<int32_t>;   // also the mask of vf: 0 or -1
 using vl = vec<int64_t>;   // also the mask of vd
 template <class T> constexpr int LANES = VECTOR_BYTES / static_cast<int>(sizeof(T));
+
+// The lanes that `from` says, of a and then of b.
+template <class V, class I> INLINE V mixed(V a, V b, I from) {
+#if defined(__clang__)
+    constexpr int N = sizeof(V) / sizeof(a[0]);
+    V out;
+    for (int i = 0; i < N; i++) out[i] = from[i] < N ? a[from[i]] : b[from[i] - N];
+    return out;
+#else
+    return __builtin_shuffle(a, b, from);
+#endif
+}
+template <class V, class I> INLINE V turned(V v, I from) { return mixed(v, v, from); }
 
 template <class T> INLINE vec<T> load(const T *p) {
     vec<T> v;
@@ -86,8 +100,8 @@ INLINE vd fma(vd a, vd b, vd c) {
 // The larger; a nan in b wins, one in a is lost (x86's own rule): use it where nans are seen to elsewhere. GCC makes more of
 // the comparison where it may not forget about nans, so the machine's own is asked for by name.
 #if defined(__AVX512F__)
-template <class T> constexpr auto ALL_LANES = static_cast<__mmask16>(-1);  // with no mask GCC warns of its own header
-template <> constexpr auto ALL_LANES<double> = static_cast<__mmask8>(-1);
+// With no mask GCC warns of its own header.
+template <class T> constexpr auto ALL_LANES = static_cast<std::conditional_t<sizeof(T) == 8, __mmask8, __mmask16>>(-1);
 #define MORTICE_MACHINE(name, intrinsic, T, M) \
     INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm512_maskz_##intrinsic(ALL_LANES<T>, (M)a, (M)b); }
 MORTICE_MACHINE(vmax, max_ps, float, __m512) MORTICE_MACHINE(vmin, min_ps, float, __m512)

@@ -21,22 +21,22 @@ template <> struct Square<int32_t> {
         const Eight low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i += 2) {
-            s[i] = __builtin_shuffle(r[i], r[i + 1], low);
-            s[i + 1] = __builtin_shuffle(r[i], r[i + 1], high);
+            s[i] = mixed(r[i], r[i + 1], low);
+            s[i + 1] = mixed(r[i], r[i + 1], high);
         }
         const Eight pairs_low = {0, 1, 8, 9, 4, 5, 12, 13}, pairs_high = {2, 3, 10, 11, 6, 7, 14, 15};
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i += 4)
 #pragma GCC unroll 8
             for (int j = 0; j < 2; j++) {
-                r[i + 2 * j] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_low);
-                r[i + 2 * j + 1] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_high);
+                r[i + 2 * j] = mixed(s[i + j], s[i + j + 2], pairs_low);
+                r[i + 2 * j + 1] = mixed(s[i + j], s[i + j + 2], pairs_high);
             }
         const Eight first = {0, 1, 2, 3, 8, 9, 10, 11}, second = {4, 5, 6, 7, 12, 13, 14, 15};
 #pragma GCC unroll 8
         for (int i = 0; i < 4; i++) {
-            s[i] = __builtin_shuffle(r[i], r[i + 4], first);
-            s[i + 4] = __builtin_shuffle(r[i], r[i + 4], second);
+            s[i] = mixed(r[i], r[i + 4], first);
+            s[i + 4] = mixed(r[i], r[i + 4], second);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++) __builtin_memcpy(to + i * to_stride, &s[i], 32);
@@ -52,13 +52,13 @@ template <> struct Square<int64_t> {
         const Four even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
 #pragma GCC unroll 8
         for (int i = 0; i < 4; i += 2) {
-            s[i] = __builtin_shuffle(r[i], r[i + 1], even);
-            s[i + 1] = __builtin_shuffle(r[i], r[i + 1], odd);
+            s[i] = mixed(r[i], r[i + 1], even);
+            s[i + 1] = mixed(r[i], r[i + 1], odd);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < 2; i++) {
-            r[i] = __builtin_shuffle(s[i], s[i + 2], first);
-            r[i + 2] = __builtin_shuffle(s[i], s[i + 2], second);
+            r[i] = mixed(s[i], s[i + 2], first);
+            r[i + 2] = mixed(s[i], s[i + 2], second);
         }
 #pragma GCC unroll 8
         for (int i = 0; i < 4; i++) __builtin_memcpy(to + i * to_stride, &r[i], 32);
@@ -74,8 +74,8 @@ template <> struct Square<int8_t> {
         const Sixteen low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}, high = low + 8;
         for (int round = 0; round < 4; round++) {
             for (int i = 0; i < 8; i++) {
-                s[2 * i] = __builtin_shuffle(r[i], r[i + 8], low);
-                s[2 * i + 1] = __builtin_shuffle(r[i], r[i + 8], high);
+                s[2 * i] = mixed(r[i], r[i + 8], low);
+                s[2 * i + 1] = mixed(r[i], r[i + 8], high);
             }
             for (int i = 0; i < 16; i++) r[i] = s[i];
         }

@@ -33,7 +33,7 @@ def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float 
     out, lse = empty((*shape[:-1], value.shape[-1]), query.dtype), empty(shape[:-1], query.dtype)
     factor = 1 / sqrt(shape[-1]) if scale is None else scale
     # Once: backward, where all that a program keeps is there, there are scores and their gradients.
-    for q, key_part, v, made, sums in _parts(3, [query, key, value], [out, lse[..., None]]):
+    for q, key_part, v, made, sums in _parts(k, 3, [query, key, value], [out, lse[..., None]]):
         scores = k.matmul(q, k.matrix_transpose(key_part))
         geometry, numbers = _numbers(scores, factor, causal)
         launch(*geometry, (scores, sums, *numbers))
@@ -49,7 +49,7 @@ def attend_grad(
     launch, turned = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>"), k.matrix_transpose
     grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(1, [g, query, key, value], [contiguous(lse)[..., None], *grads]):
+    for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse)[..., None], *grads]):
         scores, pulled = k.matmul(q, turned(key_part)), k.matmul(g_part, turned(v))
         geometry, numbers = _numbers(scores, factor, causal)
         launch(*geometry, (scores, pulled, sums, *numbers))
@@ -65,12 +65,17 @@ def attend_grad(
     return tuple(grads)  # type: ignore[return-value]
 
 
-def _parts(times: int, operands: list[Any], others: list[Any]) -> Iterator[list[Any]]:
-    """Yield all in parts of whole matrices, of which the scores take `times` the memory of the operands: PyTorch keeps none."""
+def _parts(k: Any, times: int, operands: list[Any], others: list[Any]) -> Iterator[list[Any]]:
+    """Yield all in parts of whole matrices, of which the scores take `times` the memory of the operands: PyTorch keeps none.
+
+    Where there is more memory below the peak than scores, their gradients and copies of the operands take, all is one part.
+    """
     *_, query, key, _ = operands
     count, pair = prod(query.shape[:-2]), query.shape[-2] * key.shape[-2] * query.itemsize
     most = times * sum([x.nbytes for x in operands])
     parts = min(-(-count * pair // most), count)
+    if parts > 1 and k.below_peak(query.data.device_id) >= 2 * count * pair + most:
+        parts = 1
     if parts == 1:
         yield [*_readable(operands), *others]
         return

@@ -125,10 +125,15 @@ def dense(x: Any) -> bool:
     return in_order(x) or bool(axes_of[x.shape, x.strides, x.itemsize])
 
 
+def all_in_order(arrays: Sequence[Any]) -> bool:
+    """Tell whether all arrays lie in row-major order."""
+    return all(map(in_order, arrays))
+
+
 def lie_alike(arrays: Sequence[Any]) -> bool:
     """Tell whether arrays of one shape fill their memory in the same order."""
     first = arrays[0]
-    return all(map(in_order, arrays)) or (dense(first) and all([x.strides == first.strides for x in arrays]))
+    return all_in_order(arrays) or (dense(first) and all([x.strides == first.strides for x in arrays]))
 
 
 @functools.cache
@@ -170,7 +175,7 @@ def ready(*numbers: Any) -> tuple[Any, ...]:
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "axes_of", "bfloat16", "bool_", "dense", "empty",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "axes_of", "bfloat16", "bool_", "dense", "empty",
     "array_maker", "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod",
     "ready", "tiles", "uint8",
 ]  # fmt: skip

@@ -331,13 +331,13 @@ __device__ __forceinline__ float rounded_product(float x, float y) { return __fm
 __device__ __forceinline__ double rounded_product(double x, double y) { return __dmul_rn(x, y); }
 // Two pairs of vectors at once: the running means and variances.
 template <class T>
-__global__ void blend(const T *x, const T *y, T *out, const T *x2, const T *y2, T *out2, i64 n, double share, double other, double other2) {
+__global__ void blend(T *x, const T *y, T *x2, const T *y2, i64 n, double share, double other, double other2) {
   typedef wide_t<T> W;
   auto made = [](T a, W by, T b, W with) {
     return narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(a)), by)))) + W(widen(narrow<T>(rounded_product(W(widen(b)), with)))));
   };
   for (i64 i = thread_of_grid(); i < n; i += threads_of_grid()) {
-    out[i] = made(x[i], W(share), y[i], W(other));
-    out2[i] = made(x2[i], W(share), y2[i], W(other2));
+    x[i] = made(x[i], W(share), y[i], W(other));
+    x2[i] = made(x2[i], W(share), y2[i], W(other2));
   }
 }

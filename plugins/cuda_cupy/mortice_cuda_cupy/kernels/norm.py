@@ -9,7 +9,17 @@ from typing import Any
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, empty, float32, over_elements, over_rows, prod, ready
+from mortice_cuda_cupy.kernels.launch import (
+    FLOATS,
+    Program,
+    all_in_order,
+    empty,
+    float32,
+    over_elements,
+    over_rows,
+    prod,
+    ready,
+)
 
 _ROWS = [
     f"norm_{part}rows<{{T}}, {weight}, {kind}>"
@@ -182,13 +192,12 @@ class NormKernels(KernelMixin):
 
     def blend(self, xs: Sequence[Any], share: float, ys: Sequence[Any], others: Sequence[float]) -> list[Any]:
         x = xs[0]
-        if len(xs) != 2 or not all([_fits(self, x, a) for a in (xs[1], *ys)]):
+        if len(xs) != 2 or not all([_fits(self, x, a) for a in (xs[1], *ys)]) or not all_in_order(xs):
             return _Core.blend(self, xs, share, ys, others)
-        outs = [empty(x.shape, x.dtype) for _ in xs]
-        pairs = [contiguous(a) for three in zip(xs, ys, outs) for a in three]
+        pairs = [contiguous(a) for pair in zip(xs, ys) for a in pair]
         numbers = (x.size, float(share), *map(float, others))
         NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (*pairs, *numbers))
-        return outs
+        return list(xs)
 
 
 # ---- launches ----

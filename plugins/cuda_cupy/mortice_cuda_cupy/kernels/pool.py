@@ -17,6 +17,7 @@ POOL = Program(
     "pool.cu",
     *[f"{name}<{{T}}>" for name in ("max_pool", "max_pool_grad", "max_pool_window_grad", "avg_pool", "avg_pool_grad")],
 )
+_LARGE = 1 << 30  # elements of a plane that kernels count in int
 
 
 class PoolKernels(KernelMixin):
@@ -59,7 +60,7 @@ class PoolKernels(KernelMixin):
     ) -> Any:  # fmt: skip
         nd = len(kernel)
         lead, counts = tuple(x_shape[: len(x_shape) - nd]), tuple(g.shape[len(x_shape) - nd :])
-        if nd > 3 or not g.size or prod(x_shape[len(lead) :]) >= 1 << 30 or self.dtype_of(g) not in FLOATS:
+        if nd > 3 or not g.size or prod(x_shape[len(lead) :]) >= _LARGE or self.dtype_of(g) not in FLOATS:
             return self.max_pool_grad(g, indices, x_shape=x_shape, ndim=nd)
         out = empty(x_shape, g.dtype)
         axes = _numbers(tuple(x_shape[len(lead) :]), counts, kernel, stride, padding, dilation)
@@ -85,7 +86,7 @@ class PoolKernels(KernelMixin):
         self, g: Any, *, x_shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
         ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> Any:  # fmt: skip
-        if not _fits(self, g, kernel):
+        if not _fits(self, g, kernel) or prod(x_shape[g.ndim - len(kernel) :]) >= _LARGE:
             return NamespaceBackend.avg_pool_grad(
                 self, g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
                 count_include_pad=count_include_pad, divisor_override=divisor_override,
@@ -98,7 +99,7 @@ class PoolKernels(KernelMixin):
 
 def _fits(k: Any, x: Any, kernel: Sequence[int]) -> bool:
     plane = prod(x.shape[x.ndim - len(kernel) :])
-    return len(kernel) <= 3 and x.size > 0 and plane < 1 << 30 and k.dtype_of(x) in FLOATS
+    return len(kernel) <= 3 and x.size > 0 and plane < _LARGE and k.dtype_of(x) in FLOATS
 
 
 def _axes(

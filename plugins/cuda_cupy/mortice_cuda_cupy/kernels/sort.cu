@@ -1,6 +1,6 @@
 // Sorting rows of up to S elements in shared memory, by a bitonic network over keys with places: equal elements keep their
 // order, since no two places are equal. Several short rows share a block. Of longer rows the best of each part are kept,
-// and then the best of these.
+// and then the best of these; or all, and each element finds by itself how many of the other parts go before it.
 
 // Keys are unsigned numbers in the order of the elements: nan is above all, and zeros are equal.
 __device__ __forceinline__ unsigned key_of(float x) {
@@ -92,5 +92,30 @@ __global__ void __launch_bounds__(512) sort_lines(const T *x, const i64 *among, 
       if (places) places[line * keep + rank] = place;
       if (values && place >= 0) values[line * keep + rank] = x[row * n + place];
     }
+  }
+}
+
+// Rows (n) of parts that are sorted, `per` elements each, with their places: kept are (rows, parts * per). Of equal elements
+// those of an earlier part go first.
+template <class T>
+__global__ void __launch_bounds__(256) merge_lines(const T *kept, const i64 *among, T *values, i64 *places, i64 rows, i64 n, i64 parts,
+                                                   i64 per, bool descending) {
+  for (i64 t = thread_of_grid(); t < rows * n; t += threads_of_grid()) {
+    i64 row = quotient_of(t, n), slot = t - row * n, own = quotient_of(slot, per), first = row * parts * per, rank = slot - own * per;
+    T value = kept[first + slot];
+    SortKey<T> key = key_of(opened(value));
+    for (i64 part = 0; part < parts; ++part) {
+      if (part == own) continue;
+      i64 low = 0, high = n - part * per < per ? n - part * per : per;
+      while (low < high) {
+        i64 middle = (low + high) / 2;
+        SortKey<T> other = key_of(opened(kept[first + part * per + middle]));
+        bool before = other == key ? part < own : (other < key) != descending;
+        (before ? low : high) = before ? middle + 1 : middle;
+      }
+      rank += low;
+    }
+    if (places) places[row * n + rank] = among[first + slot];
+    if (values) values[row * n + rank] = value;
   }
 }

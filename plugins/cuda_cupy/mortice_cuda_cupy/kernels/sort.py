@@ -1,4 +1,4 @@
-"""Sorting of short rows, and the best few of long ones, in shared memory; long rows are sorted by CuPy."""
+"""Sorting in shared memory: short rows at once, longer ones in parts that are merged, the best few of any; CuPy sorts the longest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from mortice_cuda_cupy.kernels.launch import (
     Program,
     bool_,
     empty,
+    over_elements,
     prod,
     uint8,
 )
 
 SMALL, LARGE = 1024, 4096  # elements in the shared memory of a block
+LONGEST = 1 << 17  # of rows that are merged: each element looks into every part
 _THREADS = (512,)
 SORT = Program(
-    "sort.cu", *[f"sort_lines<{{T}}, {size}>" for size in (SMALL, LARGE)], types=(*FLOATS, *INTEGERS, uint8, bool_)
-)
+    "sort.cu", *[f"sort_lines<{{T}}, {size}>" for size in (SMALL, LARGE)], "merge_lines<{T}>",
+    types=(*FLOATS, *INTEGERS, uint8, bool_),
+)  # fmt: skip
 _INT64 = np.dtype(np.int64)
 Kernel = Callable[..., Any]
 
@@ -71,13 +74,20 @@ def _launch(
 
 
 def _sorted(k: Any, x: Any, axis: int, descending: bool, *, values: bool, places: bool) -> Any:
-    x = _rows(k, x, axis, LARGE)
+    x = _rows(k, x, axis, LONGEST)
     if x is None:
         return None
     n = x.shape[-1]
     out = empty(x.shape, x.dtype) if values else None
     order = empty(x.shape, _INT64) if places else None
-    _launch(k, x, None, out, order, m=n, parts=1, per=n, keep=n, descending=descending)
+    if n <= LARGE:
+        _launch(k, x, None, out, order, m=n, parts=1, per=n, keep=n, descending=descending)
+    else:
+        rows, parts = x.size // n, -(-n // LARGE)
+        kept, among = (empty((rows, parts * LARGE), d) for d in (x.dtype, _INT64))
+        _launch(k, x, None, kept, among, m=n, parts=parts, per=LARGE, keep=LARGE, descending=descending)
+        merge = SORT.get(k._names[x.dtype], "merge_lines<{T}>")
+        merge(*over_elements(x.size), (kept, among, out, order, rows, n, parts, LARGE, np.bool_(descending)))
     return tuple([_back(made, axis) for made in (out, order) if made is not None])
 
 
@@ -131,4 +141,4 @@ def _topk(k: Any, other: Kernel) -> Kernel:
     return topk
 
 
-__all__ = ["LARGE", "SMALL", "SORT", "sorting"]
+__all__ = ["LARGE", "LONGEST", "SMALL", "SORT", "sorting"]

@@ -1,16 +1,25 @@
-// A driver of CUDA, a runtime and a cuBLAS that do nothing and say that all went well. Memory of the device is memory of
-// the host, which copies and fills do reach; kernels and products are counted, and write nothing.
+// A driver of CUDA, a runtime and a cuBLAS that do nothing and say that all went well, but for what CUDA always refuses:
+// grids that cannot be, and calls that end a capture. Memory of the device is memory of the host, zero at first, which
+// copies and fills do reach; kernels and products are counted, and write nothing.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-unsigned long long launches, products;
+unsigned long long launches, products, strayed;  // the last: what went to another stream than `expected`
+void *expected;
+static void *captured, *of_cublas;  // cuBLAS's is that of all handles: there is one program
+enum { kInvalid = 1, kUnsupported = 900, kImplicit = 906 };
+static void goes_to(void *stream) { strayed += expected && stream != expected; }
 static uintptr_t next = 0x100000;
 static int made(void **at) { return *at = (void *)(next += 16), 0; }
 int nothing(void) { return 0; }
 
 // ---- the driver ----
-int cuLaunchKernel(void) { return ++launches, 0; }
+int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, void *stream) {
+  if (!x || x >> 31 || !y || y > 65535 || !z || z > 65535) return kInvalid;
+  if (!a || !b || !c || c > 64 || (unsigned long long)a * b * c > 1024 || shared > 48 << 10) return kInvalid;
+  return goes_to(stream), ++launches, 0;
+}
 int cuCtxGetCurrent(void **at) { return *at = (void *)16, 0; }
 int cuModuleLoadData(void **at) { return made(at); }
 int cuModuleUnload(void) { return 0; }
@@ -26,20 +35,25 @@ int cudaDriverGetVersion(int *n) { return *n = 13000, 0; }
 int cudaRuntimeGetVersion(int *n) { return *n = 13000, 0; }
 int cudaDeviceGetAttribute(int *value, int which) { return *value = which == 75 ? 9 : which == 76 ? 0 : 132, 0; }
 int cudaGetDeviceProperties(char *at) {
-  memset(at, 0, 320);
+  memset(at, 0, 960);
   strcpy(at, "a GPU that computes nothing");
   *(size_t *)(at + 288) = (size_t)80 << 30;
   return 0;
 }
 const char *cudaGetErrorName(int error) { return "an error of the stub"; }
 const char *cudaGetErrorString(int error) { return "an error of the stub"; }
-int cudaMalloc(void **at, size_t n) { return n >> 36 || posix_memalign(at, 512, n + !n) ? 2 : 0; }
+int cudaMalloc(void **at, size_t n) { return n >> 36 || posix_memalign(at, 512, n + !n) ? 2 : n >> 24 ? 0 : !memset(*at, 0, n); }
 int cudaFree(void *at) { return free(at), 0; }
 int cudaMemGetInfo(size_t *free, size_t *all) { return *free = (size_t)70 << 30, *all = (size_t)80 << 30, 0; }
-int cudaMemcpyAsync(void *to, const void *from, size_t n) { return memcpy(to, from, n), 0; }
-int cudaMemcpy(void *to, const void *from, size_t n) { return memcpy(to, from, n), 0; }
-int cudaMemsetAsync(void *to, int value, size_t n) { return memset(to, value, n), 0; }
-int cudaMemset(void *to, int value, size_t n) { return memset(to, value, n), 0; }
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *stream) {
+  return goes_to(stream), memcpy(to, from, n), 0;
+}
+int cudaMemcpy(void *to, const void *from, size_t n) { return captured ? kImplicit : (memcpy(to, from, n), 0); }
+int cudaMemsetAsync(void *to, int value, size_t n, void *stream) { return goes_to(stream), memset(to, value, n), 0; }
+int cudaMemset(void *to, int value, size_t n) { return captured ? kImplicit : (memset(to, value, n), 0); }
+int cudaDeviceSynchronize(void) { return captured ? kUnsupported : 0; }
+int cudaStreamSynchronize(void *stream) { return captured && stream == captured ? kUnsupported : 0; }
+int cudaStreamQuery(void *stream) { return captured && stream == captured ? kUnsupported : 0; }
 int cudaStreamCreate(void **at) { return made(at); }
 int cudaStreamCreateWithFlags(void **at) { return made(at); }
 int cudaStreamCreateWithPriority(void **at) { return made(at); }
@@ -67,7 +81,6 @@ int cudaPointerGetAttributes(struct attributes *found, const char *at) {
   return 0;
 }
 
-static void *captured;
 int cudaStreamBeginCapture(void *stream) { return captured = stream, 0; }
 int cudaStreamIsCapturing(void *stream, int *at) { return *at = stream && stream == captured, 0; }
 int cudaStreamEndCapture(void *stream, void **graph) { return captured = 0, made(graph); }
@@ -76,10 +89,11 @@ int cudaGraphInstantiate(void **at) { return made(at); }
 // ---- NVRTC, which is only asked whether it is there, and cuBLAS ----
 int nvrtcVersion(int *major, int *minor) { return *major = 13, *minor = 0; }
 int cublasCreate_v2(void **at) { return made(at); }
-int cublasGemmEx(void) { return ++products, 0; }
-int cublasGemmStridedBatchedEx(void) { return ++products, 0; }
-int cublasGemmEx_64(void) { return ++products, 0; }
-int cublasGemmStridedBatchedEx_64(void) { return ++products, 0; }
+int cublasSetStream_v2(void *handle, void *stream) { return of_cublas = stream, 0; }
+int cublasGemmEx(void) { return goes_to(of_cublas), ++products, 0; }
+int cublasGemmStridedBatchedEx(void) { return goes_to(of_cublas), ++products, 0; }
+int cublasGemmEx_64(void) { return goes_to(of_cublas), ++products, 0; }
+int cublasGemmStridedBatchedEx_64(void) { return goes_to(of_cublas), ++products, 0; }
 int cublasSetWorkspace_v2(void) { return 0; }
 int cublasLtMatmulDescCreate(void **at) { return made(at); }
 int cublasLtMatmulDescDestroy(void) { return 0; }
@@ -92,4 +106,7 @@ int cublasLtMatmulPreferenceSetAttribute(void) { return 0; }
 int cublasLtMatmulAlgoGetHeuristic(void *a, void *b, void *c, void *d, void *e, void *f, void *g, int most, void *at, int *found) {
   return *found = 1, 0;
 }
-int cublasLtMatmul(void) { return ++products, 0; }
+int cublasLtMatmul(void *how, void *what, void *alpha, void *a, void *of_a, void *b, void *of_b, void *beta, void *c, void *of_c, void *d,
+                   void *of_d, void *algorithm, void *room, size_t size, void *stream) {
+  return goes_to(stream), ++products, 0;
+}

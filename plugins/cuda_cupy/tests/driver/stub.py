@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import inspect
 import platform
 import re
 import shutil
@@ -48,7 +49,7 @@ def _runtime() -> list[tuple[str, str]]:
 
 
 def install(folder: Path) -> dict[str, Any]:
-    """Put the driver where CuPy finds it, in this process; return what counts launches and products."""
+    """Put the driver where CuPy finds it, in this process; return the counts of launches and of products."""
     source = (HERE / "driver.c").read_text()
     asked = set(re.findall(r" (cublas\w+)@", _nm(_module("cupy_backends.cuda.libs.cublas"), "-D", "--undefined-only")))
     rest = [f"int {name}(void) {{ return 0; }}\n" for name in sorted(asked) if f"int {name}(" not in source]
@@ -60,12 +61,16 @@ def install(folder: Path) -> dict[str, Any]:
         subprocess.run(command + ["-Wl,--version-script=versions"] * ("cublas." in name), check=True, cwd=folder)
         loaded[name] = ctypes.CDLL(str(folder / name))
     _overwrite(_module("cupy_backends.cuda.api.runtime"), loaded["libcudart.so.13"])
+    _loaded.update(loaded)
     import cuda.pathfinder
     from cupy.cuda import Module, compiler
+
+    own = inspect.signature(compiler._compile_with_cache_cuda)
 
     def compiled(*args: Any, **options: Any) -> Any:
         module = Module()
         module.load(b"nothing")
+        module._set_mapping({name: name for name in own.bind(*args, **options).arguments.get("name_expressions") or ()})
         return module
 
     # What compiles for a GPU has tests of its own, and takes long.
@@ -74,6 +79,19 @@ def install(folder: Path) -> dict[str, Any]:
     compiler.compile_using_nvrtc = lambda *args, name_expressions=(), **options: (b"nothing", {n: n for n in name_expressions})
     return {"launches": ctypes.c_uint64.in_dll(loaded["libcuda.so.1"], "launches"),
             "products": ctypes.c_uint64.in_dll(loaded["libcublas.so.13"], "products")}  # fmt: skip
+
+
+_loaded: dict[str, Any] = {}
+
+
+def strays(expected: int) -> int:
+    """Return how much work went to another stream than was expected; from now on expect this one, or with 0 any."""
+    found = 0
+    for library in _loaded.values():
+        count = ctypes.c_uint64.in_dll(library, "strayed")
+        found, count.value = found + count.value, 0
+        ctypes.c_void_p.in_dll(library, "expected").value = expected
+    return found
 
 
 def _overwrite(file: Path, driver: Any) -> None:

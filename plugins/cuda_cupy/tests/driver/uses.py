@@ -1,6 +1,6 @@
 """What programs do on a GPU, with CuPy itself on a driver that does nothing: prints what failed, and what was launched.
 
-Left out is what reads a result to go on (`unique`, `nonzero`), and what CuPy does by other libraries (long sorts, FFT).
+Left out is what reads a result to go on (`unique`, `nonzero`), and what CuPy does by other libraries (the longest sorts, FFT).
 """
 
 from __future__ import annotations
@@ -158,10 +158,11 @@ class _Aloof:
 def captured() -> None:
     here = _Aloof()
     model, x, graph = nn.Linear(4, 4, device="cuda"), ones(2, 4), cuda.CUDAGraph()
-    optimiser = mt.optim.SGD(model.parameters(), lr=0.1)
+    table, many = ones(7, 4, grad=True), mt.zeros(5000, dtype=mt.int64, device="cuda")
+    optimiser = mt.optim.SGD([*model.parameters(), table], lr=0.1)
 
     def step() -> None:
-        (model(x).sum() + mt.rand(3, device="cuda").sum()).backward(), optimiser.step()
+        (model(x).sum() + mt.rand(3, device="cuda").sum() + F.embedding(many, table).sum()).backward(), optimiser.step()
 
     with cuda.stream(cuda.Stream()):
         step(), step()
@@ -185,6 +186,12 @@ def memory() -> None:
     except cuda.OutOfMemoryError:
         return
     raise AssertionError("there cannot be so much memory")
+
+
+def profiled() -> None:
+    with cuda.profiler.profile(), cuda.nvtx.range("step {}", 3):
+        cuda.nvtx.mark("here"), cuda.nvtx.range_end(cuda.nvtx.range_start("a")), cuda.nvtx.range_push("b"), cuda.nvtx.range_pop()
+    cuda.cudart().cudaProfilerStart(), cuda.cudart().cudaProfilerStop()
 
 
 def of_the_host() -> None:
@@ -235,7 +242,7 @@ def short_cuts() -> None:
 
 
 def uses() -> Iterator[tuple[str, Callable[[], None]]]:
-    for use in (short_cuts, memory, streams, captured, of_the_host, shared, threads, mixed):
+    for use in (short_cuts, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
         yield use.__name__, use
     for use, dtypes in (
         (elementwise, DTYPES), (reductions, DTYPES), (movement, DTYPES), (layers, FLOATS), (optimisers, FLOATS), (drawn, FLOATS),

@@ -129,6 +129,9 @@ class ndarray:
         """Copy to the host."""
         _check_place(self.data.device_id)
         _refuse_in_capture("copying to the host")
+        if not self._c_contiguous:
+            with stream or get_current_stream():  # CuPy brings it into order in such a block
+                pass
         return np.array(self._a, order=order)  # type: ignore[call-overload]
 
     @property

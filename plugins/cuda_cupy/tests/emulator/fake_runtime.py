@@ -30,6 +30,7 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.device = 0
         self.streams: dict[int, Any] = {}
+        self.entered: list[tuple[int, Any]] = []
         self.allocator: Any = None
 
 
@@ -276,7 +277,6 @@ class _BaseStream:
     def __init__(self, ptr: int, device_id: int) -> None:
         self.ptr, self.device_id, self.priority = ptr, device_id, 0
         self._steps: list[Any] | None = None
-        self._before: list[Any] = []
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _BaseStream) and self.ptr == other.ptr
@@ -294,11 +294,14 @@ class _BaseStream:
         return self
 
     def __enter__(self) -> Any:
-        self._before.append(get_current_stream())
-        return self.use()
+        self.use()
+        _local.entered.append((_local.device, self))
+        return self
 
     def __exit__(self, *exc: object) -> None:
-        _local.streams[_local.device] = self._before.pop()
+        # As CuPy: back to the stream of the block outside, whatever `use` has made the current one since.
+        device, _ = _local.entered.pop()
+        _local.streams[device] = next((s for at, s in reversed(_local.entered) if at == device), Stream.null)
 
     @property
     def done(self) -> bool:
