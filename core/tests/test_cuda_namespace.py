@@ -388,6 +388,9 @@ def test_small_namespaces() -> None:
     for name, what in (("export", "exporting programs"), ("nested", "nested tensors")):
         with pytest.raises(AttributeError, match=f"no attribute '{name}': {what} is left out|are left out"):
             getattr(mt, name)
+    for old, new in (("symeig", "eigh"), ("solve", "solve"), ("lstsq", "lstsq")):
+        with pytest.raises(AttributeError, match=f"no attribute '{old}': PyTorch has removed it. Use linalg.{new}$"):
+            getattr(mt, old)
 
 
 def test_distributed_says_that_it_is_not_available() -> None:
