@@ -84,7 +84,7 @@ def _jit_set_profiling_mode(profiling_flag: bool) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("_jit_set_", "_jit_override_")):  # other switches of the compiler
+    if name.startswith(("_jit_set_", "_jit_override_")):  # nothing is compiled
         return _jit_set_profiling_mode
     if name == "_VariableFunctions":
         return import_module("mortice")

@@ -57,7 +57,7 @@ GroupMember = group
 
 
 class Backend(str):
-    """The names of backends; calling it returns a name in lower case, a plain string."""
+    """The names of backends; calling it returns a plain string in lower case."""
 
     UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
 
@@ -191,7 +191,7 @@ def new_group(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> 
 
 @_of_group
 def new_subgroups(group_size: int | None = None, *args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
-    """Return the group of this process, and the list of all groups: it alone."""
+    """Return the group of this process, and the list of all: it alone."""
     if group_size not in (None, 1):
         raise ValueError(
             f"new_subgroups: The arg 'group_size' ({group_size}) must not exceed the world size (1), and be positive. Give 1."

@@ -350,7 +350,7 @@ def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> A
 
 
 def old_style(args: tuple[Any, ...], dtype: DType, device: Any, named: dict[str, Any] | None = None) -> Any:
-    """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage, each by its name too."""
+    """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage."""
     if named:
         args = _by_name(args, named)
     if not args or len(args) > 1:
@@ -370,7 +370,7 @@ def old_style(args: tuple[Any, ...], dtype: DType, device: Any, named: dict[str,
 
 
 def _by_name(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any]:
-    """Return what an old constructor was given by name, alone: sizes as a Size, since a tuple would be data."""
+    """Return the argument that was given by name: sizes as a Size, since a tuple would be data."""
     ((name, value), *more) = named.items()
     if args or more or name not in ("size", "data", "other", "storage") or (name == "size" and not is_sequence(value)):
         got = ", ".join([*(type(a).__name__ for a in args), *(f"{n}={type(v).__name__}" for n, v in named.items())])
