@@ -86,10 +86,9 @@ def _jit_set_profiling_mode(profiling_flag: bool) -> bool:
     return False
 
 
-_jit_set_profiling_executor = _jit_set_profiling_mode
-
-
 def __getattr__(name: str) -> Any:
+    if name.startswith(("_jit_set_", "_jit_override_")):  # nothing is compiled
+        return _jit_set_profiling_mode
     if name == "_VariableFunctions":
         return import_module("mortice")
     if name == "_set_grad_enabled":

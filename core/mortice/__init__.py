@@ -173,8 +173,9 @@ cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors", "quantization": "quantisation",
-    "symeig": "what linalg.eigh does", **{n: f"what linalg.{n} does" for n in ("eig", "lstsq", "matrix_rank", "solve")},
+    "ao": "quantisation is left out", "export": "exporting programs is left out", "nested": "nested tensors are left out",
+    "quantization": "quantisation is left out", "symeig": "PyTorch has removed it. Use linalg.eigh",
+    **{n: f"PyTorch has removed it. Use linalg.{n}" for n in ("eig", "lstsq", "matrix_rank", "solve")},
 }  # fmt: skip
 
 
@@ -195,7 +196,7 @@ def __getattr__(name: str) -> object:
             kind, _, ask = _BUILT[name].partition(".")
             _load("mortice.notice", "warn")(f"'{name}' is deprecated, please use 'torch.backends.{_BUILT[name]}()'")
             return getattr(_load("mortice.backends.", kind), ask)()
-        left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
+        left_out = f": {_LEFT_OUT[name]}" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")
     found = globals()[name] = _load(*where)
     return found

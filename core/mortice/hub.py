@@ -26,6 +26,9 @@ def get_dir() -> str:
     return _chosen or os.environ.get("MORTICE_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "mortice")
 
 
+_get_torch_home = get_dir
+
+
 def set_dir(d: str | os.PathLike[str]) -> None:
     """Choose the folder of what is fetched."""
     global _chosen

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 from contextlib import nullcontext
-from typing import Optional
+from typing import Any, Optional
 
 import pytest
 
@@ -43,7 +43,22 @@ LEAD = [
     ("distributed.checkpoint", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
     ("distributed.checkpoint.state_dict", "StateDictOptions", importlib.import_module("mortice.distributed.fsdp").StateDictOptions),
     ("distributed.device_mesh", "DeviceMesh", importlib.import_module("mortice.distributed.tensor").DeviceMesh),
+    (
+        "distributed.distributed_c10d",
+        "_get_default_group",
+        importlib.import_module("mortice.distributed")._get_default_group,
+    ),
     ("distributed.elastic.multiprocessing.errors", "record", importlib.import_module("mortice.distributed").record),
+    (
+        "distributed.fsdp.fully_sharded_data_parallel",
+        "CPUOffload",
+        importlib.import_module("mortice.distributed.fsdp").CPUOffload,
+    ),
+    (
+        "distributed.fsdp.wrap",
+        "transformer_auto_wrap_policy",
+        importlib.import_module("mortice.distributed.fsdp").FSDPModule,
+    ),
     ("distributed.rpc.api", "RRef", importlib.import_module("mortice.distributed.rpc").RRef),
     ("distributed._tensor.experimental", "implicit_replication", nullcontext),
     ("functional", "einsum", mt.einsum),
@@ -218,6 +233,40 @@ def test_what_stands_for_things_that_are_left_out_is_nothing_and_refuses_to_be_m
     for kind in (fsdp.FullyShardedDataParallel, fsdp.MixedPrecisionPolicy, fsdp.fully_shard, optim.ZeroRedundancyOptimizer):
         with pytest.raises(NotImplementedError, match=f"{kind.__name__}: training over several processes is left out"):
             kind(mt.nn.Linear(1, 1))
+
+
+def test_settings_of_modules_over_several_processes_are_written_down() -> None:
+    from mortice.distributed.fsdp import (
+        BackwardPrefetch,
+        CPUOffload,
+        FullStateDictConfig,
+        MixedPrecision,
+        ShardingStrategy,
+        StateDictType,
+    )
+
+    assert [m.value for m in ShardingStrategy] == [1, 2, 3, 4, 5] and ShardingStrategy(3).name == "NO_SHARD"
+    assert StateDictType.FULL_STATE_DICT.value == 1 and BackwardPrefetch.BACKWARD_POST.value == 2
+    assert (
+        MixedPrecision(param_dtype=mt.bfloat16).reduce_dtype is None
+        and MixedPrecision(param_dtype=mt.bfloat16).param_dtype is mt.bfloat16
+    )
+    assert CPUOffload(offload_params=True).offload_params and not CPUOffload().offload_params
+    assert not FullStateDictConfig(rank0_only=True).offload_to_cpu
+
+
+def test_private_names_that_scripts_import() -> None:
+    from mortice.hub import _get_torch_home, get_dir
+    from mortice.optim.optimizer import ParamsT, StateDict
+    from mortice.utils.data.dataloader import Dataset
+
+    assert _get_torch_home() == get_dir() and Dataset is mt.utils.data.Dataset and StateDict == dict[str, Any]
+    assert [t.__args__[0] for t in ParamsT.__args__] == [mt.Tensor, dict[str, Any], tuple[str, mt.Tensor]]
+    for switch in ("_jit_set_autocast_mode", "_jit_override_can_fuse_on_cpu"):
+        assert getattr(mt._C, switch)(True) is False
+    seen: list[Any] = []
+    told = mt._dynamo.explain(lambda x, scale: seen.append(x * scale))(2, scale=3)
+    assert seen == [6] and told.graph_count == told.graph_break_count == 0 and told.break_reasons == []
 
 
 def test_what_takes_a_device() -> None:

@@ -78,6 +78,14 @@ def test_typed_classes_of_cuda(pretender: Any) -> None:
     assert mt.ones(2, dtype=mt.float64).type_as(x).is_cuda and not x.type_as(mt.ones(1)).is_cuda
 
 
+def test_cuda_moves_to_a_cuda_device_alone(pretender: Any) -> None:
+    x = mt.ones(2)
+    assert x.cuda(1).device == x.cuda("cuda:1").device == mt.device("cuda:1") and x.cuda().device.index == 0
+    for move in (lambda: x.cuda("cpu"), lambda: x.cuda(mt.device("cpu")), lambda: mt.nn.Linear(1, 1).cuda("cpu")):
+        with pytest.raises(mt.errors.DeviceError, match=r"^cuda: Invalid device, must be cuda device; got cpu\. Use \.to\(device\)\.$"):
+            move()
+
+
 # ---- without a device: as PyTorch's build without CUDA ----
 
 
@@ -439,6 +447,9 @@ def test_small_namespaces() -> None:
     for name, what in (("export", "exporting programs"), ("nested", "nested tensors")):
         with pytest.raises(AttributeError, match=f"no attribute '{name}': {what} is left out|are left out"):
             getattr(mt, name)
+    for old, new in (("symeig", "eigh"), ("solve", "solve"), ("lstsq", "lstsq")):
+        with pytest.raises(AttributeError, match=f"no attribute '{old}': PyTorch has removed it. Use linalg.{new}$"):
+            getattr(mt, old)
 
 
 def test_distributed_says_that_it_is_not_available() -> None:

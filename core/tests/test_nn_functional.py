@@ -433,6 +433,13 @@ def test_padding_may_leave_nothing():
             wrong()
 
 
+def test_padding_that_is_too_wide_is_told_of_the_last_dimension_first():
+    x = mt.ones(1, 6, 4, 4)
+    for pad, dim in (((5, 5, 5, 5), 3), ((1, 1, 5, 5), 2)):
+        with pytest.raises(RuntimeError, match=rf"padding \(5, 5\) at dimension {dim} of input"):
+            F.pad(x, pad, mode="reflect")
+
+
 def test_gumbel_softmax_can_be_hard():
     y = F.gumbel_softmax(mt.randn(5, 4, requires_grad=True), hard=True)
     assert y.detach().sum(1).tolist() == pytest.approx([1.0] * 5)

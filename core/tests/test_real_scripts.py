@@ -184,7 +184,13 @@ def test_a_process_group_of_one_exchanges_nothing(monkeypatch):
         with pytest.raises(ValueError, match="initialize the default process group twice"):
             dist.init_process_group("gloo", world_size=1, rank=0)
         group = dist.new_group([0])
-        assert group is dist.group.WORLD is dist.GroupMember.WORLD
+        assert group is dist.group.WORLD is dist.GroupMember.WORLD is dist.distributed_c10d._get_default_group()
+        assert dist.new_subgroups(1) == (group, [group]) and dist.reduce_op.SUM is dist.ReduceOp.SUM
+        with pytest.raises(ValueError, match=r"^new_subgroups: The arg 'group_size' \(2\) must not exceed the world size \(1\)"):
+            dist.new_subgroups(group_size=2)
+        assert dist.Backend.GLOO == dist.Backend("GLOO") == dist.get_backend() and type(dist.Backend("nccl")) is str
+        with pytest.raises(ValueError, match="^Backend: constructor parameter must be string-ish; got 3"):
+            dist.Backend(3)
         assert dist.is_initialized() and (dist.get_rank(), dist.get_world_size(group), dist.get_backend()) == (0, 1, "gloo")
         assert (group.rank(), group.size()) == (0, 1)
         x, into = mt.tensor([1.0, 2.0], requires_grad=True), mt.zeros(1, 2)

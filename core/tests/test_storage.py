@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import os
 import pickle
+import re
 import subprocess
 import sys
 import weakref
@@ -342,6 +343,31 @@ def test_old_constructors():
         mt.FloatTensor(2, device="cuda")
     for wrong in (lambda: mt.FloatTensor(x), lambda: mt.ones(1).new(x), lambda: mt.Tensor(5.0), lambda: mt.Tensor("a")):
         with pytest.raises(TypeError, match=r"new\(\)"):
+            wrong()
+
+
+@pytest.mark.needs("addresses", "cpu")
+def test_old_constructors_take_their_argument_by_its_name():
+    assert mt.Tensor(size=(2,)).shape == mt.ByteTensor(size=[2]).shape == mt.LongTensor(size=mt.Size([2])).shape == (2,)
+    assert mt.FloatTensor(size=()).shape == mt.ones(1).new(size=()).shape == ()
+    assert (
+        mt.FloatTensor(data=[1, 2]).tolist()
+        == mt.Tensor(data=[1, 2]).tolist()
+        == mt.ones(1).new(data=[1, 2]).tolist()
+        == [1, 2]
+    )
+    x = mt.ones(2)
+    assert mt.Tensor(other=x).data_ptr() == mt.FloatTensor(other=x).data_ptr() == x.data_ptr()
+    assert mt.FloatTensor(storage=x.storage()).tolist() == [1, 1]
+    for wrong, got in (
+        (lambda: mt.FloatTensor(shape=(2,)), "shape=tuple"),
+        (lambda: mt.Tensor((2,), size=(2,)), "tuple, size=tuple"),
+        (lambda: mt.Tensor(x, data=[1]), "Tensor, data=list"),
+        (lambda: mt.ByteTensor(size=3), "size=int"),
+        (lambda: x.new(size=(2,), data=[1]), "size=tuple, data=list"),
+    ):
+        message = f"new() received an invalid combination of arguments - got ({got}). Give one of size, data, other and storage."
+        with pytest.raises(TypeError, match=re.escape(message)):
             wrong()
 
 

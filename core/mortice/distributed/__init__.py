@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from mortice import addresses
 
 __all__ = [
-    "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
-    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "Backend", "P2POp", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object",
+    "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
     "destroy_process_group", "gather", "get_backend", "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank",
     "get_world_size", "group", "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
-    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "new_group", "recv", "reduce",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "new_group", "new_subgroups", "recv", "reduce",
     "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 ]  # fmt: skip
 
@@ -56,10 +56,26 @@ class group(metaclass=_Groups):
 GroupMember = group
 
 
+class Backend(str):
+    """The names of backends; calling it returns a plain string in lower case."""
+
+    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI = "undefined", "gloo", "nccl", "xccl", "ucc", "mpi"
+
+    def __new__(cls, name: str) -> Any:
+        if not isinstance(name, str):
+            raise ValueError(
+                f"Backend: constructor parameter must be string-ish; got {name!r}. Give a name such as 'gloo'."
+            )
+        return name.lower()
+
+
 class ReduceOp(Enum):
     """How values of several processes are combined."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
+
+
+reduce_op = ReduceOp  # its old name
 
 
 class Work:
@@ -170,6 +186,21 @@ def get_world_size(group: Any = None) -> int:
 @_of_group
 def new_group(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> ProcessGroup | None:
     """Return the group of this process."""
+    return _world
+
+
+@_of_group
+def new_subgroups(group_size: int | None = None, *args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
+    """Return the group of this process, and the list of all: it alone."""
+    if group_size not in (None, 1):
+        raise ValueError(
+            f"new_subgroups: The arg 'group_size' ({group_size}) must not exceed the world size (1), and be positive. Give 1."
+        )
+    return _world, [_world]
+
+
+@_of_group
+def _get_default_group() -> ProcessGroup | None:
     return _world
 
 

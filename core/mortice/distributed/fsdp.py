@@ -1,11 +1,21 @@
 """The types of modules whose parameters are spread over processes, which libraries ask about: there are none; how they load."""
 
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
 from mortice.distributed import ProcessGroup
 
-__all__ = ["FSDPModule", "FullyShardedDataParallel", "MixedPrecisionPolicy", "StateDictOptions", "fully_shard", "set_model_state_dict"]
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullStateDictConfig", "FullyShardedDataParallel", "MixedPrecision",
+    "MixedPrecisionPolicy", "ShardingStrategy", "StateDictOptions", "StateDictType", "fully_shard", "set_model_state_dict",
+]  # fmt: skip
+
+__path__: list[str] = []  # what PyTorch has below it leads here
+# What is asked of such a module, which scripts write down before they know how many processes there are.
+ShardingStrategy = Enum("ShardingStrategy", "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2")
+StateDictType = Enum("StateDictType", "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT")
+BackwardPrefetch = Enum("BackwardPrefetch", "BACKWARD_PRE BACKWARD_POST")
 
 
 class FSDPModule(ProcessGroup):
@@ -20,7 +30,25 @@ class MixedPrecisionPolicy(FSDPModule):
     """The type of the settings for such a module's precision, for annotations."""
 
 
-fully_shard = FSDPModule  # refuses, as any call here does
+fully_shard = size_based_auto_wrap_policy = transformer_auto_wrap_policy = FSDPModule  # refuses, as any call here does
+
+
+class MixedPrecision(SimpleNamespace):
+    """The dtypes of a wrapped module, by name."""
+
+    param_dtype = reduce_dtype = buffer_dtype = None
+
+
+class CPUOffload(SimpleNamespace):
+    """Whether a wrapped module's parameters wait on the CPU, by name."""
+
+    offload_params = False
+
+
+class FullStateDictConfig(SimpleNamespace):
+    """Where a state dict of whole tensors goes, by name."""
+
+    offload_to_cpu = rank0_only = False
 
 
 class StateDictOptions(SimpleNamespace):

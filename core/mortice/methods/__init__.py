@@ -55,8 +55,8 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
     # NumPy must leave `ndarray + tensor` to the tensor.
     __array_priority__ = 1000
 
-    def __new__(cls, *data: Any, device: Any = None) -> Any:
-        alike = len(data) == 1 and isinstance(data[0], TensorBase)
+    def __new__(cls, *data: Any, device: Any = None, **named: Any) -> Any:
+        alike = len(data) == 1 and isinstance(data[0], TensorBase) and not named
         if alike and device is not None:
             raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
         if alike and (data[0]._device.level is None or not data[0]._device.level.transforms):
@@ -70,7 +70,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
             return t
         from mortice.ops import storage
 
-        made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
+        made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device, named)
         t = object.__new__(cls)
         t._data, t._device, t._dtype, t._shape = made._data, made._device, made.dtype, made.shape
         t._rg = False

@@ -19,6 +19,7 @@ from mortice.dtype import (
     get_default_dtype,
     int64,
 )
+from mortice.errors import DeviceError
 from mortice.layout import strided
 from mortice.ops import movement
 from mortice.shape import Size
@@ -99,7 +100,10 @@ class Conversion(TensorBase):
 
     def cuda(self, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
         """Return it on a CUDA device."""
-        return self.to("cuda" if device is None else Device(device), non_blocking=non_blocking, memory_format=memory_format)
+        there = Device("cuda" if device is None else device)
+        if there.type != "cuda":
+            raise DeviceError(f"cuda: Invalid device, must be cuda device; got {there}. Use .to(device).")
+        return self.to(there, non_blocking=non_blocking, memory_format=memory_format)
 
     contiguous, is_contiguous = movement.contiguous, movement.is_contiguous
 

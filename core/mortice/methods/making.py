@@ -34,7 +34,7 @@ class Making(TensorBase):
     new_full, new_tensor = creation.new_full, creation.new_tensor
     new_empty_strided = strided.new_empty_strided
 
-    def new(self, *args: Any, size: Any = None, device: Any = None) -> Any:
+    def new(self, *args: Any, device: Any = None, **named: Any) -> Any:
         """Make a tensor of this one's dtype, from data or of a size: the old form of new_tensor and new_empty."""
         from mortice.ops import storage
 
@@ -42,4 +42,4 @@ class Making(TensorBase):
             raise RuntimeError("new: expected a tensor or a device, not both. Use .to(device).")
         if len(args) > 1 and isinstance(args[0], TensorBase) and self.is_sparse:
             return import_module("mortice.sparse").sparse_coo_tensor(*args, dtype=self.dtype, device=device)
-        return storage.old_style(args if size is None else tuple(size), self.dtype, self._device if device is None else device)
+        return storage.old_style(args, self.dtype, self._device if device is None else device, named)

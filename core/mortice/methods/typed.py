@@ -30,12 +30,12 @@ class TypedClass(type):
     dtype: DType
     device_type = "cpu"
 
-    def __call__(cls, *args: Any, device: Any = None) -> Any:
+    def __call__(cls, *args: Any, device: Any = None, **named: Any) -> Any:
         from mortice.ops import storage
 
         if device is not None and Device(device).type != cls.device_type:
             raise RuntimeError(f"{cls.__name__}: legacy constructor expects device type: {cls.device_type}; got {device}.")
-        return storage.old_style(args, cls.dtype, device or cls.device_type)
+        return storage.old_style(args, cls.dtype, device or cls.device_type, named)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and x.layout is strided  # type: ignore[attr-defined]

@@ -99,7 +99,7 @@ def _widths(shape: Size, pad: tuple[int, ...], mode: str, value: Any) -> Any:
         )
     if mode != "circular" and 0 in shape[len(shape) - nd - 1 :]:
         raise ShapeError(f"pad: Expected {nd + 1}D or {nd + 2}D input with non-zero sizes apart from the batch; got input {list(shape)}.")
-    for dim, (n, (b, a), out) in enumerate(zip(shape, widths, sizes)):
+    for dim, (n, (b, a), out) in reversed([*enumerate(zip(shape, widths, sizes))]):
         if mode == "reflect" and (b >= n or a >= n) and (b or a):
             raise ShapeError(
                 f"pad: Padding size should be less than the corresponding input dimension, but got: padding ({b}, {a}) "

@@ -349,8 +349,10 @@ def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> A
     return resize_(input, the_template.shape, memory_format=memory_format)
 
 
-def old_style(args: tuple[Any, ...], dtype: DType, device: Any) -> Any:
+def old_style(args: tuple[Any, ...], dtype: DType, device: Any, named: dict[str, Any] | None = None) -> Any:
     """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage."""
+    if named:
+        args = _by_name(args, named)
     if not args or len(args) > 1:
         return empty(*(args or (0,)), dtype=dtype, device=device)
     (data,) = args
@@ -365,6 +367,17 @@ def old_style(args: tuple[Any, ...], dtype: DType, device: Any) -> Any:
     if not is_sequence(data) and not is_array(data):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     return tensor(data, dtype=dtype, device=device)
+
+
+def _by_name(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any]:
+    """Return the argument that was given by name: sizes as a Size, since a tuple would be data."""
+    ((name, value), *more) = named.items()
+    if args or more or name not in ("size", "data", "other", "storage") or (name == "size" and not is_sequence(value)):
+        got = ", ".join([*(type(a).__name__ for a in args), *(f"{n}={type(v).__name__}" for n, v in named.items())])
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({got}). Give one of size, data, other and storage."
+        )
+    return (Size(value) if name == "size" else value,)
 
 
 # ---- memory that processes share ----

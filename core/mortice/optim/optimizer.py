@@ -7,12 +7,15 @@ import itertools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypeAlias
 
 from mortice import Tensor
 from mortice.autograd.gradients import clear_grads
 from mortice.autograd.graph import RemovableHandle, register
 from mortice.notice import warn
+
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+StateDict: TypeAlias = dict[str, Any]
 
 
 class _Required:

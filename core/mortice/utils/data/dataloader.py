@@ -14,7 +14,7 @@ import mortice
 from mortice.notice import warn
 from mortice.utils.data import sharing
 from mortice.utils.data.collate import default_collate, default_convert, pin_memory
-from mortice.utils.data.dataset import IterableDataset
+from mortice.utils.data.dataset import Dataset, IterableDataset  # noqa: F401
 from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, fetcher, generators_kept
 from mortice.utils.data.pool import Workers
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -25,7 +25,7 @@ _collate_fn_t = Callable[[list[T]], Any]
 _worker_init_fn_t = Callable[[int], None]
 
 
-class _Endless:
+class _InfiniteConstantSampler:
     """The sampler of an iterable dataset: it has no indices, only a next batch."""
 
     def __iter__(self) -> Iterator[None]:
@@ -93,7 +93,7 @@ class DataLoader(Generic[T]):
             )
         if sampler is None:
             if iterable:
-                sampler = _Endless()
+                sampler = _InfiniteConstantSampler()
             elif shuffle:
                 sampler = RandomSampler(dataset, generator=generator)
             else:
