@@ -103,7 +103,9 @@ def test_core_with_the_c_extension_is_small() -> None:
     size = sum(p.stat().st_size + len(f"{name},sha256={'0' * 43},{p.stat().st_size}\n") for name, p in files.items())
     for where in ("core", "plugins/cpu_cext"):
         size += sum((HERE / where / name).stat().st_size for name in ("pyproject.toml", "README.md", "LICENSE"))
-    assert 3_000_000 < size < 5_000_000
+    compilers = b" ".join([p.read_bytes() for p in folder.glob("*.so")])
+    most = 5_000_000 if b"GCC: (Debian 12." in compilers else 5_400_000  # clang 21 makes a fifth more of the same source
+    assert 3_000_000 < size < most
 
 
 def test_every_distribution_names_the_pythons_that_the_core_does() -> None:
