@@ -37,6 +37,7 @@ LEAD = [
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
+    ("cuda.profiler", "profile", importlib.import_module("mortice.cuda.nvtx").profile),
     ("distributed._composable", "is_available", mt.distributed.is_available),
     ("distributed._composable.fsdp", "FSDPModule", importlib.import_module("mortice.distributed.fsdp").FSDPModule),
     ("distributed._tensor", "DTensor", importlib.import_module("mortice.distributed.tensor").DTensor),

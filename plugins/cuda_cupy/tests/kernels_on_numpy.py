@@ -26,6 +26,7 @@ def _stand_in() -> types.ModuleType:
         return out
 
     cupy.empty = empty  # type: ignore[attr-defined]
+    cupy.ndarray = type("ndarray", (), {})  # type: ignore[attr-defined]  # other libraries ask whether an array is one
     for name in ("ascontiguousarray", "zeros", "asarray", "full"):
         setattr(cupy, name, getattr(np, name))
     return cupy

@@ -38,7 +38,8 @@ def test_lstm(dtype: Any) -> None:
         w_ih, w_hh, bias, _ = weights(dtype, 4, 4, units)
         bias = bias if with_bias else None
         made = K.lstm_layer(x, h0, c0, w_ih, w_hh, bias, **case)
-        agree(made, LAW.lstm_layer(x, h0, c0, w_ih, w_hh, bias, **case), dtype, 4)
+        # A gate's number may be what 41 terms leave that cancel: its error is that of the largest, and BLAS's order decides it.
+        agree(made, LAW.lstm_layer(x, h0, c0, w_ih, w_hh, bias, **case), dtype, 4, floor=0.05)
         g, g_h, g_c = (
             draw(s, dtype, seed=5 + j) for j, s in enumerate([(sum(sizes), units), (sizes[0], units), (sizes[0], units)])
         )
