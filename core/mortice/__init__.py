@@ -150,7 +150,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.types import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt
     from mortice.utils.dlpack import to_dlpack as to_dlpack
-    from mortice.utils.model_summary import summary as summary
+    from mortice.utils.summary import summary as summary
 
     cholesky, det, lu, lu_solve, qr, range = _cholesky, _det, _lu, _lu_solve, _qr, _range
     slogdet, svd, vander = _slogdet, _svd, _vander

@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help()
         return 0
     if arguments.command == "summary":
-        from mortice.utils.model_summary import command
+        from mortice.utils.summary import command
 
         return command(arguments)
     if arguments.command == "run":

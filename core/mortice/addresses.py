@@ -44,7 +44,7 @@ _LEAD = {
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.tensorboard", "vision")
+_PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.summary", "utils.tensorboard", "vision")
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 

@@ -198,7 +198,7 @@ PUBLIC = {
     ),
     "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",
-    "utils.model_summary": "summary",
+    "utils.summary": "summary",
 }  # fmt: skip
 
 TENSOR_KERNELS = {

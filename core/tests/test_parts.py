@@ -93,6 +93,11 @@ def test_of_vision_feature_extraction_alone_needs_fx(tmp_path: Path) -> None:
     assert "pip install 'mortice[fx]'" in run_without(["fx"], code, tmp_path)
 
 
+def test_what_needs_the_part_summary_says_so(tmp_path: Path) -> None:
+    code = "import mortice\ntry:\n    mortice.summary\nexcept ModuleNotFoundError as error:\n    print(error)"
+    assert "pip install 'mortice[summary]'" in run_without(["summary"], code, tmp_path)
+
+
 def test_core_with_the_c_extension_is_small() -> None:
     """As `make size`, without the installation: RECORD has a line for each file."""
     extension = pytest.importorskip("mortice_cpu_cext", reason="the size counts the C extension, which is not built here")

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
         deterministic,
         dlpack,
         flop_counter,
-        model_summary,
+        summary,
         tensorboard,
     )
 
 _MODULES = frozenset(
-    "_pytree benchmark checkpoint cpp_extension data deterministic dlpack einops flop_counter model_summary module_tracker opt_einsum "
-    "plots safetensors tensorboard visdom weak".split()
+    "_pytree benchmark checkpoint cpp_extension data deterministic dlpack einops flop_counter module_tracker opt_einsum plots "
+    "safetensors summary tensorboard visdom weak".split()
 )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import mortice
 from mortice import Tensor
 from mortice.utils._pytree import tree_leaves
-from mortice.utils.model_summary import undisturbed
 from mortice.utils.tensorboard.wire import message
+from mortice.utils.undisturbed import undisturbed
 
 
 def graph(model: Any, inputs: Any) -> bytes:
