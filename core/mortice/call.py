@@ -10,7 +10,7 @@ from __future__ import annotations
 from weakref import ref
 
 from mortice import fast
-from mortice.dtype import dtype_of_all, float32, scalar_dtype
+from mortice.dtype import DType, dtype_of_all, float32, scalar_dtype
 from mortice.errors import DeviceError
 from mortice.formula import Differentiable
 from mortice.modes import modes, special
@@ -39,7 +39,7 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
     if special[0] and modes.dispatch:
         made = DISPATCH(op, args, attrs, None)
         if made is not None:
-            return placed(op, args, attrs, CAST(made, result) if op.name in ("sum", "prod", "cumsum", "cumprod") else made)
+            return placed(op, args, attrs, CAST(made, result) if isinstance(result, DType) and made._dtype is not result else made)
     first: Any = None
     shapes: list[Any] = []
     buffers, recorded = [], False

@@ -143,7 +143,8 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
         return getattr(own, op.name).default(*args, **attrs)
     values = [*([args] if op.variadic else args), *[attrs[n] for n in op.attrs]]
     values = [[*v] if type(v) is tuple else v for v in ([values[int(i)] for i in _ORDER.get(name, "")] or values)]
-    while values[-1] is None or (values[-1] is False and op.attrs):
+    flag = bool(op.attrs) and op.attrs[-1] != "largest"  # which is True where it is not given
+    while values[-1] is None or (values[-1] is False and flag):
         values.pop()
     if name in ("prod", "any", "all") and len(values) > 1 and type(values[1]) is list and len(values[1]) == 1:
         values[1] = values[1][0]

@@ -58,6 +58,27 @@ def test_a_mode_is_told_of_operators_with_their_arguments() -> None:
     assert x.tolist() == [[2, 5, 5], [2, 2, 2]]
 
 
+@pytest.mark.parametrize("flag", [False, True])
+def test_options_reach_the_operators_whatever_their_default_is(flag: bool) -> None:
+    x, i = mt.tensor([[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]]), mt.tensor([[2, 0], [1, 1]])
+    calls = [
+        lambda: x.topk(2, largest=flag)[0], lambda: x.topk(2, 0, flag)[1], lambda: x.sort(descending=flag)[0],
+        lambda: x.sort(0, descending=flag)[1], lambda: x.argsort(descending=flag), lambda: x.argmax(1, keepdim=flag),
+        lambda: x.argmin(0, flag), lambda: x.amax(1, flag), lambda: x.amin((0, 1), keepdim=flag), lambda: x.max(1, flag)[0],
+        lambda: x.min(0, keepdim=flag)[1], lambda: x.sum(0, flag), lambda: x.mean(1, keepdim=flag), lambda: x.prod(1, flag),
+        lambda: (x > 2).all(1, keepdim=flag), lambda: (x > 2).any(0, flag), lambda: x.var(1, unbiased=flag),
+        lambda: x.std(0, correction=int(flag), keepdim=flag), lambda: x.gather(1, i, sparse_grad=flag), lambda: x.tril(int(flag)),
+        lambda: x.norm(dim=1, keepdim=flag), lambda: x.logsumexp(1, flag), lambda: x.median(1, flag)[0], lambda: x.kthvalue(2, 1, flag)[0],
+        lambda: mt.searchsorted(x.sort()[0], x, right=flag), lambda: mt.bucketize(x, mt.arange(9.0), right=flag),
+        lambda: mt.cumsum(x, int(flag)), lambda: x.unique(return_counts=flag)[0], lambda: mt.triu(x, -flag),
+    ]  # fmt: skip
+    for number, call in enumerate(calls):
+        plain = call()
+        with Log():
+            made = call()
+        assert (made.tolist(), made.dtype) == (plain.tolist(), plain.dtype), number
+
+
 def test_modes_nest_and_end() -> None:
     log: list[str] = []
     with Log("outer ", log):

@@ -176,6 +176,7 @@ class FusedOptimizer(Optimizer):
             else:
                 mortice._fused_step_("count_unless_step", counts, None, (), {"skip": [self.found_inf] * len(counts)})
             return True
+        # What `_read` finds, without a call for each where nobody else has written.
         values, counts, capturing = [], [], mortice._capturing()
         for p in params:
             state, found = self.state[p], known.get(id(p))

@@ -10,7 +10,7 @@ from mortice.tracing import Frame
 _ELEMENTWISE = frozenset(("add", "subtract", "multiply", "divide"))
 _PRODUCTS = frozenset(("matmul", "linear", "linear_weight_grad", "conv", "conv_input_grad", "conv_weight_grad"))
 _LAYERS = {"rnn_layer": 2, "gru_layer": 2, "lstm_layer": 3}  # and at which place the weights begin
-WHOLE = _PRODUCTS | {"attention", *_LAYERS}  # kernels whose parts are not counted again
+_WHOLE = _PRODUCTS | {"attention", *_LAYERS}  # kernels whose parts are not counted again
 
 
 def flops_of(frame: Frame) -> int:
@@ -20,6 +20,14 @@ def flops_of(frame: Frame) -> int:
     if frame.kernel in _ELEMENTWISE:
         return prod(frame.backend.shape_of(frame.out))
     return 2 * products_of(frame) if frame.kernel in _PRODUCTS else 0
+
+
+def products_once(frame: Frame) -> int:
+    """Return what `products_of` does; 0 for a part of a kernel that is counted whole."""
+    count, above = products_of(frame), frame.parent
+    while count and above is not None:
+        count, above = 0 if above.kernel in _WHOLE else count, above.parent
+    return count
 
 
 def products_of(frame: Frame) -> int:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from mortice import tracing
-from mortice.tracing.flops import WHOLE, products_of
+from mortice.tracing.flops import products_once
 from mortice.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
@@ -41,13 +41,8 @@ class FlopCounterMode(tracing.Watcher):
             print(self.get_table(self.depth))
 
     def ended(self, frame: tracing.Frame) -> None:
-        """Count a kernel, unless it is part of one that is counted whole."""
-        count = 2 * products_of(frame) if frame.kernel and threading.get_ident() == self._thread else 0
-        above = frame.parent
-        while count and above is not None:
-            if above.kernel in WHOLE:
-                return
-            above = above.parent
+        """Count a kernel."""
+        count = 2 * products_once(frame) if frame.kernel and threading.get_ident() == self._thread else 0
         if count:
             for name in sorted(self.mod_tracker.parents):
                 self.flop_counts[name][frame.kernel] += count

@@ -15,7 +15,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor, tracing
-from mortice.tracing.flops import WHOLE, products_of
+from mortice.tracing.flops import products_once
 from mortice.utils._pytree import tree_leaves
 from mortice.utils.undisturbed import undisturbed
 
@@ -29,13 +29,8 @@ class _Products(tracing.Watcher):
         self.running: list[dict[str, Any]] = []
 
     def ended(self, frame: tracing.Frame) -> None:
-        """Count a kernel, unless it is part of one that is counted whole."""
-        count = products_of(frame) if frame.kernel and self.running and frame.node is None else 0
-        parent = frame.parent
-        while count and parent is not None:
-            if parent.kernel in WHOLE:
-                return
-            parent = parent.parent
+        """Count a kernel."""
+        count = products_once(frame) if frame.kernel and self.running and frame.node is None else 0
         if count:
             self.running[-1]["own_mult_adds"] += count
             for row in {id(row): row for row in self.running}.values():
