@@ -231,13 +231,16 @@ def test_views_made_under_inference_mode_are_told_of_by_that_name_and_pieces_are
     y = leaf(1.0, 2.0) * 1
     with mt.inference_mode():
         views = (y[:1], y.view(2), *y.split(1))
-        made = mt.ones(2).split(1)[0]
+        whole = mt.ones(2)
+        made = whole.split(1)[0]
+    later = (*whole.split(1), *whole.unbind(), *whole.chunk(2), whole[:1])
     for v in views:
         with pytest.raises(RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"):
             v.mul_(2)
-    assert made.is_inference()
-    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
-        made.add_(1)
+    for v in (made, *later):
+        assert v.is_inference()
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            v.add_(1)
 
 
 def test_what_was_made_under_inference_mode_is_not_kept_for_backward() -> None:
@@ -407,6 +410,14 @@ def test_versions_count_writes() -> None:
     assert x._version == 2 == x.view(3)._version and x.clone()._version == 0
     mt.autograd.graph.increment_version(x)
     assert x._version == 3
+    x.unsqueeze_(0).t_()
+    assert x._version == 5
+    w = leaf(1.0, 2.0)
+    y = w * 2
+    z = y.exp() * y
+    y.unsqueeze_(0)  # the product has kept it
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
 
 
 def test_views_know_their_base() -> None:

@@ -560,6 +560,7 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
     # A leaf stays one; of what was computed the change is recorded under no_grad too, or gradients had the old shape.
     with enable_grad() if not leaf and not modes.grad else contextlib.nullcontext():
         view = fn(t, *args)
+    t.own_storage().version += 1  # what has kept t for backward would read it in another shape
     if view._storage is None or view is t:
         return t
     if t._viewed is None:

@@ -338,7 +338,7 @@ def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "
     unbound = name == "UnbindBackward0"
     cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
     views = _shown(x, cuts)
-    if modes.grad:
+    if modes.grad and x._note != INFERENCE:
         for view, note in zip(views, _notes(name, len(views))):
             view._note = note
     if x._rg and modes.grad and views:
