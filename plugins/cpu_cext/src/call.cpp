@@ -1,6 +1,7 @@
 // Arguments: sorting them by name, and reading numbers, shapes and dtypes.
 #include "call.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

@@ -1,5 +1,7 @@
 // Reading at positions: take, take_along_axis, gather, embedding; and what is known of positions: their range, where
 // elements are not zero. Writing at positions is in scatter.cpp.
+#include <utility>
+
 #include "families.hpp"
 #include "grid.hpp"
 #include "index_tools.hpp"
