@@ -531,6 +531,14 @@ def test_answers_about_infinity_and_sign_go_into_bools():
             fn(mt.ones(2), out=mt.empty(2))
 
 
+@pytest.mark.needs("strides")
+@pytest.mark.parametrize("fn", [mt.isnan, mt.isinf, mt.isfinite, mt.isreal, mt.isposinf, mt.isneginf])
+def test_what_is_known_without_looking_lies_as_the_tensor_does(fn):
+    for x in (mt.arange(6).reshape(2, 3).t(), mt.ones(2, 3).t()):
+        found = fn(x)
+        assert found.dtype is mt.bool and found.stride() == (1, 3) and found.tolist() == [[fn in (mt.isfinite, mt.isreal)] * 2] * 3
+
+
 def test_a_wider_out_is_what_reductions_compute_in():
     x = mt.full((10,), 0.1)
     exact = 0.1 + 1.4901161138336505e-9  # float32's 0.1

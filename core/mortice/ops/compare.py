@@ -9,11 +9,10 @@ from mortice import call as _call
 from mortice.call import no_tensor
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.layout import strided
 from mortice.op import op
 from mortice.rules import comparison, logical, number_of, promote, same, wrap_operand
 from mortice.shape import broadcast
-from mortice.tensor import TensorBase, make
+from mortice.tensor import TensorBase
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -97,10 +96,7 @@ for _fn in (_isnan, isinf, isfinite, signbit):
 
 
 def _constant(x: Any, value: bool) -> Any:
-    if x._device.level is not None and x.layout is not strided:
-        return import_module("mortice.ops.creation").full_like(x, value, dtype=bool_)
-    data = x._device.backend.full(x.shape, value, dtype=bool_, device=x._device)
-    return make(data, x._device, bool_, x.shape)
+    return import_module("mortice.ops.creation").full_like(x, value, dtype=bool_)
 
 
 def _answer(name: str, t: Any, out: Any) -> Any:
