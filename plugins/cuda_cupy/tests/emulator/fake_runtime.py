@@ -76,6 +76,10 @@ class MemoryPointer:
         """Copy from a device."""
         _do(lambda to=self.ptr, at=source.ptr: ctypes.memmove(to, at, nbytes))
 
+    def memset_async(self, value: int, nbytes: int, stream: Any = None) -> None:
+        """Set all bytes."""
+        _do(lambda to=self.ptr: ctypes.memset(to, value, nbytes))
+
 
 class MemoryPool:
     """Blocks by size, for each device; a fresh one is full of junk."""
@@ -132,6 +136,10 @@ class MemoryPool:
                 if device == _local.device:
                     self._total[device] -= size * len(blocks)
                     blocks.clear()
+
+    def get_limit(self) -> int:
+        """Return how much the current device may be asked for, 0 without a limit."""
+        return self._limit[_local.device]
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Limit what is taken from the current device."""
