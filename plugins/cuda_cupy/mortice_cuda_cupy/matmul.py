@@ -73,7 +73,7 @@ class Products(KernelMixin):
         plan = _plans.get(key)
         if plan is not None and not plan.copied:
             return plan.run(x, y, out)  # which asks for no more than where they begin
-        x, y = (x.swapaxes(-1, -2), y) if turn == 1 else (x, y.swapaxes(-1, -2))
+        x, y = (self.matrix_transpose(x), y) if turn == 1 else (x, self.matrix_transpose(y))
         return (plan or _new_plan(x, y, key)).run(x, y, out)
 
     def linear_weight_grad(self, g: Any, x: Any) -> Any:
