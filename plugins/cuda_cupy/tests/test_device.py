@@ -46,6 +46,10 @@ def test_diagonals_and_windows_are_views() -> None:
 def test_copies_of_repeated_elements_lie_row_by_row() -> None:
     x = mt.arange(6.0, device="cuda").reshape(2, 3).expand(4, 2, 3)
     assert x.double().is_contiguous() and x.half().stride() == x.clone().stride() == (6, 3, 1)
+    for d in (mt.float32, mt.bfloat16, mt.int64, mt.bool):  # nothing at all, too
+        y = mt.ones(2, 3, device="cuda").to(d)
+        assert y[1:].clone().tolist() == [[1] * 3] and y.T.clone().tolist() == [[1, 1]] * 3 and y[:0].clone().shape == (0, 3)
+        assert mt.zeros(0, 3, dtype=d, device="cuda").shape == (0, 3) and mt.zeros(2, dtype=d, device="cuda").tolist() == [0, 0]
 
 
 @several

@@ -347,7 +347,7 @@ def _full(k: Any) -> Kernel:
     @functools.wraps(other)
     def full(shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
         native, n = k.native(dtype), prod(shape)
-        if (value.__class__ is int or value.__class__ is bool) and not value:
+        if n and (value.__class__ is int or value.__class__ is bool) and not value:
             out = empty(shape if shape.__class__ is tuple else tuple(shape), native)
             out.data.memset_async(0, out.nbytes)
             return out
@@ -370,7 +370,8 @@ def _copy(k: Any) -> Kernel:
             return packed(x)
         # CuPy's own copy asks much of the array before it does this.
         out = empty(x.shape, x.dtype)
-        out.data.copy_from_device_async(x.data, x.nbytes)
+        if size := x.nbytes:
+            out.data.copy_from_device_async(x.data, size)
         return out
 
     return copy

@@ -74,10 +74,14 @@ class MemoryPointer:
 
     def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:
         """Copy from a device."""
+        if not nbytes:
+            raise CUDARuntimeError("emulator: a copy of nothing, which CUDA does not write down while it captures")
         _do(lambda to=self.ptr, at=source.ptr: ctypes.memmove(to, at, nbytes))
 
     def memset_async(self, value: int, nbytes: int, stream: Any = None) -> None:
         """Set all bytes."""
+        if not nbytes:
+            raise CUDARuntimeError("emulator: a fill of nothing, which CUDA does not write down while it captures")
         _do(lambda to=self.ptr: ctypes.memset(to, value, nbytes))
 
 
