@@ -28,6 +28,7 @@ LIMITS = {
     "attention": 45, "functions": 40, "programs": 90, "kit": 540,
 }  # fmt: skip
 KEPT_FOR_THE_KIT, CLOSING, ASKING = 150, 10, 120
+MINUTES = 8
 RETRIES = 3  # of a stage whose process a case has ended, without that case and what was before it
 EMULATED = 20  # times as long on the stand-in: there only a hang is to be ended
 
@@ -39,7 +40,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--out", type=Path, default=ROOT / "docs/gpu", metavar="DIR", help="where results go (default docs/gpu)"
     )
     parser.add_argument("--stage", action="append", choices=list(LIMITS), help="only this one; may be repeated")
-    parser.add_argument("--minutes", type=float, default=8.0, help="for all of it (default 8)")
+    parser.add_argument("--minutes", type=float, help=f"for all of it (default {MINUTES}; on the stand-in {EMULATED} times that)")
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="wheels of what is missing; none are fetched")
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 12), help="processes of the kit")
     parser.add_argument(
@@ -53,9 +54,19 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--emulated", action="store_true", help="on the tests' stand-in for CuPy: no figure says anything"
     )
     options = parser.parse_args(arguments)
+    if options.minutes is None:
+        options.minutes = MINUTES * (EMULATED if options.emulated else 1)
     if options.emulated and options.out == ROOT / "docs/gpu":
         parser.error("--emulated needs --out: its results are nothing to publish")
     return options
+
+
+def lacking(machine: dict[str, Any]) -> list[str]:
+    """Return what a machine lacks without which figures are missing or say less, to be told before time is spent on them."""
+    found = [] if machine["torch sees it"] else ["PyTorch is not here or does not see the GPU: no ratio will be measured"]
+    if not machine["cudnn"]:
+        found.append("mortice is without cuDNN (nvidia-cudnn-frontend): convolution and attention are measured without it")
+    return found
 
 
 def lost(case: str, problem: str) -> dict[str, Any]:
@@ -223,7 +234,7 @@ def main(arguments: list[str]) -> int:
     if not options.stage:
         run.records.unlink(missing_ok=True)
     run.write(machine=machine)
-    print(f"{machine['gpu']}, commit {machine['commit']}", flush=True)
+    print(f"{machine['gpu']}, commit {machine['commit']}", *lacking(machine), sep="\n", flush=True)
     chosen = options.stage or list(LIMITS)
     for name in chosen:
         run.stage(name, kept=KEPT_FOR_THE_KIT if "kit" in chosen and name != "kit" else 0)

@@ -155,6 +155,12 @@ def test_memory_is_what_the_backend_counts(pretender: Any) -> None:
         cuda.memory_allocated("cpu")
 
 
+def test_a_backend_may_know_more_names(pretender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not hasattr(cuda, "temperature")
+    monkeypatch.setattr(type(cuda.current_stream().device.backend), "cuda_name", lambda self, name: {"temperature": 40}.get(name))
+    assert cuda.temperature == 40 and not hasattr(cuda, "voltage") and cuda.Stream("cuda:1").device_index == 1
+
+
 def test_all_counts_of_memory_are_there(pretender: Any) -> None:
     stats = cuda.memory_stats(1)
     for kind in ("allocated_bytes", "active_bytes", "requested_bytes", "reserved_bytes"):

@@ -285,5 +285,8 @@ def test_data_parallel_runs_its_module_and_names_it():
     x = mt.ones(3, 2)
     assert net(x).tolist() == layer(x).tolist() == nn.parallel.data_parallel(layer, x, range(2)).tolist()
     assert net(input=x).tolist() == layer(x).tolist()
+    one, two = nn.parallel.replicate(layer, [x.device] * 2)
+    sum(nn.parallel.parallel_apply([one, two], [x, (x,)])).sum().backward()
+    assert layer.weight.grad.tolist() == [[6, 6]] and one.bias is layer.bias and not list(two.parameters())
     with pytest.raises(ValueError, match="DistributedDataParallel: Default process group has not been initialized"):
         nn.parallel.DistributedDataParallel(layer)

@@ -134,6 +134,9 @@ class Services:
         """Tell whether an address of the host is in such memory."""
         return False
 
+    def cuda_name(self, name: str) -> Any:
+        """Return what `mortice.cuda` has by a name that the core does not know, or None."""
+
     def keep_for(self, x: Any, queue: Queue) -> None:
         """Keep the memory of a buffer, after its last use here, until what a queue holds by then is done."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice import random as _random
+from mortice.backends.plugins import devices_of
 from mortice.cuda.devices import (
     can_device_access_peer, current_device, device, device_count, device_of, get_arch_list, get_device_capability,
     get_device_name, get_device_properties, init, is_available, is_bf16_supported, is_initialized,
@@ -100,4 +101,7 @@ def __getattr__(name: str) -> Any:
     typed = importlib.import_module("mortice.methods.typed")
     if name in typed.__all__ and name.endswith("Tensor"):
         return typed.on_cuda(name)
+    for where in () if name[0] == "_" else devices_of("cuda")[:1]:
+        if (found := where.backend.cuda_name(name)) is not None:
+            return found
     return importlib.import_module("mortice.addresses").attribute(__name__, name)

@@ -36,7 +36,7 @@ def graph_pool_handle() -> Any:
 class MemPool:
     """Memory of the current device that is kept apart; `id` is what captures take as their `pool`."""
 
-    def __init__(self) -> None:
+    def __init__(self, allocator: None = None, use_on_oom: bool = False, no_split: bool = False) -> None:
         self._place = place("MemPool", None)
         self.id = self._place.backend.capture_pool(self._place)
 
@@ -150,8 +150,9 @@ class graph:
     """Capture the work of a block into a CUDAGraph, in a stream of its own; a block that raises leaves the graph empty."""
 
     def __init__(
-        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "global"
-    ) -> None:
+        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "global",
+        enable_annotations: bool = False, check_input_liveness: bool = False,
+    ) -> None:  # fmt: skip
         self.cuda_graph, self.pool, self.capture_error_mode = cuda_graph, pool, capture_error_mode
         where = place("graph", None)
         if stream is None:

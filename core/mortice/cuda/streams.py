@@ -37,6 +37,11 @@ class Stream:
         """The number that CUDA's own functions know it by; 0 is the default stream."""
         return int(self._queue.handle)
 
+    @property
+    def device_index(self) -> int:
+        """Its device's."""
+        return int(self.device.index)
+
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return what other libraries read: the version of the protocol and the stream's number."""
         return 0, self.cuda_stream

@@ -34,6 +34,7 @@ from mortice_cuda_cupy.late import LateChecks
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
+from mortice_cuda_cupy.names import find
 from mortice_cuda_cupy.streams import Streams
 
 ndarray = cupy.ndarray
@@ -67,6 +68,7 @@ class CuPyBackend(
 
     name = "cuda_cupy"
     at_once = AT_ONCE
+    cuda_name = staticmethod(find)
 
     def __init__(self) -> None:
         count = cupy.cuda.runtime.getDeviceCount()

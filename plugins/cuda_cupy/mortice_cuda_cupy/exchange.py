@@ -12,6 +12,7 @@ import numpy as np
 from mortice.backends import Backend, DType, HostBuffer
 from mortice_cuda_cupy.guard import refuse_in_capture
 from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.waiting import waiting
 
 
 class Exchange:
@@ -80,6 +81,8 @@ class Exchange:
     def to_host(self, x: Any) -> HostBuffer:
         d: DType = self.dtype_of(x)  # type: ignore[attr-defined]
         refuse_in_capture("it reads values of the device, which are there only after a replay")
+        if waiting.mode:
+            waiting.told()
         with cupy.cuda.Device(x.data.device_id):
             # In order first: where CuPy does that itself, another stream is the current one afterwards.
             block = contiguous(x).get()

@@ -12,6 +12,8 @@ import cupy
 import ml_dtypes
 import numpy as np
 
+from mortice.backends import NamespaceBackend
+from mortice.backends.kernel_tools import KernelMixin
 from mortice.settings import settings
 from mortice_cuda_cupy.cublas import check, function, handle, plain, quick
 from mortice_cuda_cupy.graphs import current_capture
@@ -46,7 +48,7 @@ _plans: dict[Any, Any] = {}
 _empty = array_maker()
 
 
-class Products:
+class Products(KernelMixin):
     """matmul."""
 
     def matmul(self, x: Any, y: Any) -> Any:
@@ -65,11 +67,31 @@ class Products:
         plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides)) or _new_plan(x, y)
         plan.run(x, y, out, add)
 
+    def turned_product(self, x: Any, y: Any, turn: int, out: Any = None) -> Any:
+        """Return the product of floating matrices, into `out` if given; `turn` is 1 where x is to be transposed, 2 for y."""
+        key = turn, x.dtype, x.shape, x.strides, y.shape, y.strides
+        plan = _plans.get(key)
+        if plan is not None and not plan.copied:
+            return plan.run(x, y, out)  # which asks for no more than where they begin
+        x, y = (self.matrix_transpose(x), y) if turn == 1 else (x, self.matrix_transpose(y))
+        return (plan or _new_plan(x, y, key)).run(x, y, out)
 
-def _new_plan(x: Any, y: Any) -> _Plan:
+    def linear_weight_grad(self, g: Any, x: Any) -> Any:
+        # Leading axes are rows of one matrix, of which no view need be made.
+        if g.ndim > 2 and g._c_contiguous and x._c_contiguous and g.dtype == x.dtype:
+            key = "rows", g.dtype, g.shape, x.shape
+            plan = _plans.get(key)
+            if plan is None and g.dtype.name in TYPES and g.size and x.size:
+                plan = _new_plan(g.reshape(-1, g.shape[-1]).T, x.reshape(-1, x.shape[-1]), key)
+            if plan is not None and not plan.copied:
+                return plan.run(g, x)
+        return NamespaceBackend.linear_weight_grad(self, g, x)
+
+
+def _new_plan(x: Any, y: Any, key: Any = None) -> _Plan:
     if len(_plans) >= _PLANS:
         _plans.clear()
-    plan = _plans[x.dtype, x.shape, x.strides, y.shape, y.strides] = _Plan(x, y)
+    plan = _plans[key or (x.dtype, x.shape, x.strides, y.shape, y.strides)] = _Plan(x, y)
     return plan
 
 
@@ -82,7 +104,7 @@ class _Plan:
         a, b = _matrices(x, y)
         batch: tuple[int, ...] = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
-        self.dtype, self.launch = a.dtype, None
+        self.dtype, self.launch, self.copied = a.dtype, None, False
         self.shape = (*batch, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1))
         if not k or not m or not n or 0 in batch:
             return
@@ -141,10 +163,14 @@ def _matrices(x: Any, y: Any) -> tuple[Any, Any]:
 
 def lies(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int] | None:
     """Return whether a stack's matrices are transposed, their row length, and their distance; None where it must be copied."""
-    size = x.itemsize
-    rows, columns = x.shape[-2:]
-    row, column = (s // size for s in x.strides[-2:])
-    step = _distance(x, batch)
+    return laid(x.shape, x.strides, x.itemsize, batch)
+
+
+def laid(shape: Any, strides: Any, size: int, batch: tuple[int, ...]) -> tuple[bool, int, int] | None:
+    """Return the same of what has these shape and strides."""
+    rows, columns = shape[-2:]
+    row, column = (s // size for s in strides[-2:])
+    step = _step(shape, strides, size, batch)
     if step is None:
         return None
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
@@ -176,12 +202,8 @@ def _apart(x: Any, batch: tuple[int, ...]) -> int | None:
     return _step(x.shape, strides[::-1], x.itemsize, batch)
 
 
-def _distance(x: Any, batch: tuple[int, ...]) -> int | None:
-    """Return the elements from a matrix to the next in the whole batch, None where that is not one number."""
-    return _step(x.shape, x.strides, x.itemsize, batch)
-
-
 def _step(shape: Any, strides: Any, size: int, batch: tuple[int, ...]) -> int | None:
+    """Return the elements from a matrix to the next in the whole batch, None where that is not one number."""
     lead = len(batch) - (len(shape) - 2)
     step, reach = None, 1
     for i in range(len(batch) - 1, -1, -1):

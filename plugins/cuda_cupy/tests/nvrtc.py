@@ -34,6 +34,16 @@ def library() -> Any:
 
 def compile_nvrtc(code: str, expressions: Sequence[str], arch: str, options: Sequence[str] = ()) -> tuple[int, str]:
     """Compile kernels to machine code of an architecture; return its size in bytes and the log, or raise with that."""
+    size, log, _ = _compiled(code, expressions, arch, options)
+    return size, log
+
+
+def ptx(code: str, expression: str, options: Sequence[str] = ()) -> str:
+    """Return a kernel in NVIDIA's assembly language, for compute capability 9.0."""
+    return _compiled(code, (expression,), "compute_90", options)[2]
+
+
+def _compiled(code: str, expressions: Sequence[str], arch: str, options: Sequence[str]) -> tuple[int, str, str]:
     lib = library()
     program = ctypes.c_void_p()
     _check(lib, lib.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None))
@@ -51,8 +61,12 @@ def compile_nvrtc(code: str, expressions: Sequence[str], arch: str, options: Seq
         for e in expressions:
             name = ctypes.c_char_p()
             _check(lib, lib.nvrtcGetLoweredName(program, e.encode(), ctypes.byref(name)))
-        _check(lib, lib.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-        return size.value, log.value.decode()
+        _check(lib, lib.nvrtcGetPTXSize(program, ctypes.byref(size)))
+        text = ctypes.create_string_buffer(size.value)
+        _check(lib, lib.nvrtcGetPTX(program, text))
+        if arch.startswith("sm_"):
+            _check(lib, lib.nvrtcGetCUBINSize(program, ctypes.byref(size)))
+        return size.value, log.value.decode(), text.value.decode()
     finally:
         lib.nvrtcDestroyProgram(ctypes.byref(program))
 

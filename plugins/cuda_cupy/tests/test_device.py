@@ -46,6 +46,10 @@ def test_diagonals_and_windows_are_views() -> None:
 def test_copies_of_repeated_elements_lie_row_by_row() -> None:
     x = mt.arange(6.0, device="cuda").reshape(2, 3).expand(4, 2, 3)
     assert x.double().is_contiguous() and x.half().stride() == x.clone().stride() == (6, 3, 1)
+    for d in (mt.float32, mt.bfloat16, mt.int64, mt.bool):  # nothing at all, too
+        y = mt.ones(2, 3, device="cuda").to(d)
+        assert y[1:].clone().tolist() == [[1] * 3] and y.T.clone().tolist() == [[1, 1]] * 3 and y[:0].clone().shape == (0, 3)
+        assert mt.zeros(0, 3, dtype=d, device="cuda").shape == (0, 3) and mt.zeros(2, dtype=d, device="cuda").tolist() == [0, 0]
 
 
 @several
@@ -358,3 +362,108 @@ def test_a_stream_of_another_device_brings_that_device() -> None:
         assert x.get_device() == 1 == cuda.current_device() and cuda.current_stream() == side
     assert cuda.current_device() == 0 and cuda.current_stream() == cuda.default_stream()
     assert cuda.current_stream(1) == cuda.default_stream(1)
+
+
+# ---- several devices in one process ----
+
+
+@several
+def test_a_module_is_replicated_and_shares_the_batch() -> None:
+    nn = mt.nn
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh())
+            self.again, self.more = self.inner[0], nn.ParameterList([nn.Parameter(mt.ones(2))])
+            self.rnn, self.seen = nn.LSTM(4, 2), []
+
+        def forward(self, x: Any, scale: Any = None) -> Any:
+            self.seen.append((x.device.index, self.again.weight.device.index, mt.zeros(1, device="cuda").device.index))
+            y = self.rnn(self.inner(x))[0] * self.more[0]
+            return {"y": y if scale is None else y * scale[:, None]}
+
+    model, x, scale = Model().cuda().eval(), mt.randn(7, 3), mt.arange(7.0)
+    shared = nn.DataParallel(model)
+    y = shared(x, scale=scale)["y"]
+    y.square().sum().backward()
+    assert y.device.index == 0 and y.shape == (7, 2) and model.seen == [(0, 0, 0), (1, 1, 1)]
+    found = [p.grad for p in model.parameters()]
+    model.zero_grad()
+    wanted = mt.cat([model(a.cuda(), b.cuda())["y"] for a, b in zip(x.split([4, 3]), scale.split([4, 3]))])
+    wanted.square().sum().backward()
+    for f, w in zip([y, *found], [wanted, *[p.grad for p in model.parameters()]]):
+        assert mt.allclose(f, w, atol=1e-5)
+    assert shared(x[:1])["y"].shape == (1, 2)  # too few for two
+    assert nn.DataParallel(nn.Linear(3, 1), [1])(x).device.index == 1
+    first, second = nn.parallel.replicate(model, [0, 1])
+    assert first.inner[1].running_mean is model.inner[1].running_mean and second.again is second.inner[0]
+    assert not list(second.parameters()) and second.again.weight.grad_fn is not None
+    assert nn.parallel.replicate(model, [1], detach=True)[0].again.weight.requires_grad is False
+
+
+@several
+def test_tensors_go_between_devices() -> None:
+    a, b = mt.arange(6.0, device="cuda:0").reshape(3, 2), mt.ones(3, 2, device="cuda:1")
+    comm, nccl = cuda.comm, cuda.nccl
+    assert [x.device.index for x in comm.broadcast(a, [1, 0])] == [1, 0] and comm.broadcast(a, out=[b])[0] is b
+    assert b.tolist() == a.tolist()
+    rows = comm.broadcast_coalesced([a, a[0]], [0, 1])
+    assert [[x.device.index for x in row] for row in rows] == [[0, 0], [1, 1]]
+    assert comm.reduce_add([a, b], 1).tolist() == (a + a).tolist() and comm.reduce_add_coalesced(rows)[1].tolist() == [0, 2]
+    parts = comm.scatter(a, [0, 1], [1, 2])
+    assert [(x.device.index, x.tolist()) for x in parts] == [(0, [[0, 1]]), (1, [[2, 3], [4, 5]])]
+    assert comm.gather(parts, 0, 1).tolist() == a.tolist() and comm.gather([a, b], -1, -1).device.type == "cpu"
+    assert comm.scatter(a, out=[mt.empty(2, 2, device="cuda:1"), mt.empty(1, 2)])[1].tolist() == [[4, 5]]
+    nccl.all_reduce([a, b])
+    assert a.tolist() == b.tolist() == [[0, 2], [4, 6], [8, 10]] and not nccl.is_available([a])
+    nccl.all_gather([a[0], b[1]], [both := mt.empty(2, 2, device="cuda:1")])
+    nccl.reduce_scatter([a, b], [of_each := mt.empty(3), mt.empty(3)])
+    assert both.tolist() == [[0, 2], [4, 6]] and of_each.tolist() == [0, 4, 8]
+    with pytest.raises(ValueError, match=r"^reduce_add: expected tensors of one shape; got \[\(2,\), \(3, 2\)\]"):
+        comm.reduce_add([a, a[0]])
+    with pytest.raises(RuntimeError, match="^broadcast: expected either devices or out; got devices=None and out=None"):
+        comm.broadcast(a)
+
+
+# ---- what the allocator and the host are asked ----
+
+
+def test_the_allocator_is_asked() -> None:
+    x = mt.ones(1000, device="cuda")
+    nested, flat = cuda.memory_stats_as_nested_dict(), cuda.memory_stats()
+    assert nested["allocated_bytes"]["all"]["current"] == flat["allocated_bytes.all.current"] >= x.nbytes
+    (segment, *_), before = cuda.memory_snapshot(), cuda.memory_allocated()
+    assert segment["allocated_size"] == before and cuda.get_allocator_backend() == "native" and cuda.device_memory_used() >= 0
+    address = cuda.caching_allocator_alloc(5000)
+    assert cuda.memory_allocated() >= before + 5000
+    cuda.caching_allocator_delete(address)
+    assert cuda.memory_allocated() == before
+    with pytest.raises(RuntimeError, match="expected what caching_allocator_alloc has returned; got 0x7b"):
+        cuda.caching_allocator_delete(123)
+    assert cuda.get_per_process_memory_fraction() == 1
+    cuda.set_per_process_memory_fraction(0.5)
+    try:
+        assert cuda.get_per_process_memory_fraction() == 0.5
+    finally:
+        backend().limit_memory(0, x.device)
+    assert cuda.MemPool(None, use_on_oom=False).id is not None and cuda.Stream().device_index == 0
+    assert not hasattr(cuda, "no_such_name")
+
+
+def test_waiting_for_values_is_told_or_refused() -> None:
+    x = mt.ones(2, device="cuda")
+    try:
+        for mode, number in (("warn", 1), (2, 2)):
+            cuda.set_sync_debug_mode(mode)
+            assert cuda.get_sync_debug_mode() == number
+            x + 1, cuda.synchronize()
+            for look in (x.sum().item, x.tolist, x.cpu):
+                expected = pytest.warns if number == 1 else pytest.raises
+                with expected(UserWarning if number == 1 else RuntimeError, match="synchronizing"):
+                    look()
+        with pytest.raises(RuntimeError, match="expected one of `default`, `warn`, `error`"):
+            cuda.set_sync_debug_mode("loud")
+    finally:
+        cuda.set_sync_debug_mode("default")
+    assert x.tolist() == [1, 1] and cuda.get_sync_debug_mode() == 0

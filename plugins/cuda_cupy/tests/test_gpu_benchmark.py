@@ -191,6 +191,10 @@ def test_kit_programs_streams_and_memory_must_hold_everywhere() -> None:
     )  # fmt: skip
     names = [gpu_report.TITLES[name] for name in ("kit", "programs", "random", "memory")]
     assert {_verdicts(good)[name] for name in names} == {gpu_report.REACHED}
+    lost = {"problems": ["mortice failed"]}  # of a step that has no figure nothing may be concluded
+    for rows in ([lost], [{"ratio": 1.0}, lost]):
+        assert _verdicts(_stages(memory=rows))[names[3]] == gpu_report.MISSED
+    assert gpu.parse([]).minutes == gpu.MINUTES < gpu.parse(["--emulated", "--out", "x"]).minutes
     assert {_verdicts(bad)[name] for name in names} == {gpu_report.MISSED}
     kit = next(bar for bar in gpu_report.judged(bad) if bar.name == names[0])
     assert kit.found == "L5, 7,500 passed, 3 failed (2 of them not run), 1 known"
@@ -258,6 +262,11 @@ def test_what_another_machine_gave_is_marked() -> None:
     one, two = ({"machine": {"gpu": name}} for name in ("One", "Two"))
     stages = gpu_report.collected([one, {"stage": "matmul", "begin": "x"}, two, {"stage": "steps", "begin": "y"}])["stages"]
     assert stages["matmul"]["notes"] == ["**On One.**"] and not stages["steps"]["notes"] and "gpu" not in stages["steps"]
+
+
+def test_what_a_machine_lacks_is_told_at_first() -> None:
+    assert gpu.lacking({"torch sees it": True, "cudnn": 91002}) == []
+    assert [line.split()[0] for line in gpu.lacking({"torch sees it": False, "cudnn": None})] == ["PyTorch", "mortice"]
 
 
 def test_a_step_that_fails_ends_everything_with_the_way_there(capsys: pytest.CaptureFixture[str]) -> None:

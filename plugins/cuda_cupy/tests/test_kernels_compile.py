@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from typing import Any
 
@@ -18,7 +19,7 @@ from mortice.dtype import bfloat16, float16, float32, float64
 kernels_on_numpy.without_cupy()
 from mortice_cuda_cupy import kernels  # noqa: E402
 from mortice_cuda_cupy.kernels import attention, copying, elementwise, index, optim, reduce, scan, sort  # noqa: E402, F401  their sources are programs
-from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS  # noqa: E402
+from mortice_cuda_cupy.kernels.launch import NAMES, OPTIONS, PROGRAMS  # noqa: E402
 
 # Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
 for name, kinds, numbers in STEPS:
@@ -54,6 +55,31 @@ def test_nvrtc_compiles(program: Any, arch: str) -> None:
     assert size > 1000 and 2 * len(found) > len(kernels)  # two names may be one kernel
     # A few registers may be kept around calls, such as that of a division.
     assert {name: count for name, count in found.items() if count > 32} == {}
+
+
+# Kernels that write as much as they read: 16 bytes at a time, which a compiler may undo without a word.
+WIDE = {
+    "elementwise.cu": ("unary<{T}, {T}, Exp>", "binary<{T}, {T}, Add>", "cast<{T}, float>", "fill<unsigned>"),
+    "activation.cu": ("one<{T}, Gelu>", "two<{T}, GeluGrad>", "dropout<{T}>"),
+    "softmax.cu": ("softmax_rows<{T}, false>", "softmax_grad_rows<{T}, true>"),
+    "norm.cu": ("norm_rows<{T}, {T}, false, false>", "norm_grad_rows<{T}, {T}, false, false>", "joined_apply<{T}>", "channel_grad<{T}>"),
+    "loss.cu": ("cross_entropy_grad<{T}>",),
+    "scan.cu": ("scan_rows<{T}, RunningSum<{T}>>",),
+    "attention.cu": ("attend_rows<{T}>", "attend_grad_rows<{T}>"),
+    "optim.cu": ("optimiser_step<{T}>", "unscale<{T}>"),
+}
+
+
+@pytest.mark.parametrize("source", WIDE)
+def test_kernels_read_and_write_sixteen_bytes_at_a_time(source: str) -> None:
+    if nvrtc.library() is None:
+        pytest.skip("libnvrtc is not here; `make cuda` brings it; or set MORTICE_NVRTC to the library")
+    for kernel in WIDE[source]:
+        program = next(p for p in PROGRAMS if p.source == source and kernel in p.kernels)
+        dtype = float32 if float32 in program.types else program.types[0]
+        text = nvrtc.ptx(program.code(), kernel.replace("{T}", NAMES[dtype]), (*OPTIONS, "--device-as-default-execution-space"))
+        for access in ("st",) if kernel.startswith("fill") else ("ld", "st"):
+            assert re.search(rf"\b{access}\.global\.v4\.\w32", text), f"{kernel}: {access}"
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="MORTICE_COMPILE_ALL is not set: NVRTC alone compiles")

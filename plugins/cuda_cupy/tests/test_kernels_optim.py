@@ -106,6 +106,25 @@ def test_new_numbers_make_no_new_kernel() -> None:
     assert len(PROGRAMS) == before
 
 
+def test_a_rule_is_traced_once_while_its_questions_have_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mortice.backends import NamespaceBackend
+    from mortice_cuda_cupy.kernels import optim
+
+    traced, law = [], optim.trace
+    monkeypatch.setattr(optim, "trace", lambda *args: traced.append(1) or law(*args))
+    monkeypatch.setattr(optim, "_known", {})
+    for name, kinds, numbers in STEPS:
+        rule, present = getattr(NamespaceBackend, name).__wrapped__, tuple([kind != "-" for kind in "pg" + kinds])
+        more = [{**numbers, **{n: numbers[n] * by for n in ("step", "lr", "mu_product") if n in numbers}} for by in (1.0, 1.5, 0.9)]
+        for given in more:
+            program, values = optim._step(rule, present, given)
+            text, wanted = law(rule, present, given)
+            assert values == [float(x) for x in wanted] and program is optim.program(text)
+    assert len(traced) == len(STEPS)  # RAdam's of 3 and of 50 steps are two kernels
+    program, _ = optim._step(rule, present, {**numbers, "etas": (0.25, 1.2)})
+    assert len(traced) == len(STEPS) + 1 and program is optim.program(text)
+
+
 def test_a_rule_that_asks_for_its_step_may_leave_the_answer_to_the_device() -> None:
     _, kinds, numbers = next(step for step in STEPS if step[0] == "radam_step")
     lists, counts = buffers(np.dtype(np.float32), kinds, seed=9), [3.0, 50.0, 4.0, 7.0, 200.0]

@@ -1,4 +1,4 @@
-"""mortice.nn.parallel: DataParallel, which here runs its module on one device, and DistributedDataParallel in one process."""
+"""mortice.nn.parallel: DataParallel, and DistributedDataParallel in one process."""
 
 from mortice.nn.parallel.data_parallel import *
 from mortice.nn.parallel.distributed import *

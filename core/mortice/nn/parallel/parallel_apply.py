@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
+
+import mortice
 
 __all__ = ["parallel_apply"]
 
 
-def parallel_apply(
-    modules: Sequence[Any], inputs: Sequence[Any], kwargs_tup: Sequence[dict[str, Any]] | None = None, devices: Any = None
-) -> list[Any]:
-    """Return what each module gives for its inputs; they run one after another."""
-    named = kwargs_tup or [{}] * len(modules)
-    rows = [row if isinstance(row, (list, tuple)) else (row,) for row in inputs]
-    return [module(*row, **kwargs) for module, row, kwargs in zip(modules, rows, named, strict=True)]
+def parallel_apply(modules: Any, inputs: Any, kwargs_tup: Any = None, devices: Any = None) -> list[Any]:
+    """Return what each module gives for its inputs; they are called in turn, and the devices work at the same time."""
+    made = []
+    for module, row, kwargs in zip(modules, inputs, kwargs_tup or [{}] * len(modules), strict=True):
+        row = row if isinstance(row, (list, tuple)) else (row,)
+        index = next((x.get_device() if x.is_cuda else -1 for x in row if isinstance(x, mortice.Tensor)), -1)
+        with mortice.cuda.device(index):
+            made.append(module(*row, **kwargs))
+    return made

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["replicate"]
 
 
-def replicate(network: Any, devices: Sequence[Any], detach: bool = False) -> list[Any]:
-    """Return the module itself for each device.
-
-    Differs from torch: it is not copied to other devices than the one where it is.
-    """
-    return [network for _ in devices]
+def replicate(network: Any, devices: Any, detach: bool = False) -> list[Any]:
+    """Return a copy of a module for each device, through which gradients reach its parameters."""
+    return [_copy(network, device, detach, {}) for device in devices]
 
 
-def _broadcast_coalesced_reshape(tensors: Sequence[Any], devices: Sequence[Any], detach: bool = False) -> list[list[Any]]:
-    """Return the tensors for each device, as `replicate` returns the module."""
-    return [[t.detach() if detach else t for t in tensors] for _ in devices]
+def _copy(module: Any, device: Any, detach: bool, made: dict[int, Any]) -> Any:
+    def moved(t: Any) -> Any:
+        if t is not None and id(t) not in made:
+            made[id(t)] = (t.detach() if detach else t).to(device)
+        return made.get(id(t))
+
+    if module is None or id(module) in made:
+        return made.get(id(module))
+    replica = made[id(module)] = module._replicate_for_data_parallel()
+    replica.__dict__.update({name: moved(p) for name, p in module._parameters.items()})
+    replica._buffers = {name: moved(b) for name, b in module._buffers.items()}
+    for name, child in module._modules.items():
+        replica._modules[name] = _copy(child, device, detach, made)
+    return replica
+
+
+def _broadcast_coalesced_reshape(tensors: Any, devices: Any, detach: bool = False) -> list[list[Any]]:
+    """Return the tensors on each device."""
+    return [[(t.detach() if detach else t).to(device) for t in tensors] for device in devices]

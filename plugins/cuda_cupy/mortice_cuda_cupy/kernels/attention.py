@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mortice_cuda_cupy.kernels.copying import contiguous, together
-from mortice_cuda_cupy.kernels.launch import Program, empty, float32, float64, over_rows, prod
-from mortice_cuda_cupy.matmul import lies
+from mortice_cuda_cupy.kernels.launch import Plans, Program, empty, float32, float64, over_rows, prod
+from mortice_cuda_cupy.matmul import laid
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
@@ -34,7 +34,7 @@ def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float 
     factor = 1 / sqrt(shape[-1]) if scale is None else scale
     # Once: backward, where all that a program keeps is there, there are scores and their gradients.
     for q, key_part, v, made, sums in _parts(k, 3, [query, key, value], [out, lse[..., None]]):
-        scores = k.matmul(q, k.matrix_transpose(key_part))
+        scores = k.turned_product(q, key_part, 2)
         geometry, numbers = _numbers(scores, factor, causal)
         launch(*geometry, (scores, sums, *numbers))
         k.product_into(made, scores, v)
@@ -46,17 +46,17 @@ def attend_grad(
     k: Any, g: Any, query: Any, key: Any, value: Any, lse: Any, causal: bool, scale: float | None
 ) -> tuple[Any, Any, Any]:
     """Return the gradients of query, key and value."""
-    launch, turned = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>"), k.matrix_transpose
+    launch, turned = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>"), k.turned_product
     grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse)[..., None], *grads]):
-        scores, pulled = k.matmul(q, turned(key_part)), k.matmul(g_part, turned(v))
+        scores, pulled = turned(q, key_part, 2), turned(g_part, v, 2)
         geometry, numbers = _numbers(scores, factor, causal)
         launch(*geometry, (scores, pulled, sums, *numbers))
-        k.product_into(of_v, turned(scores), g_part)
+        turned(scores, g_part, 1, of_v)
         del scores
         k.product_into(of_q, pulled, key_part)
-        k.product_into(of_k, turned(pulled), q)
+        turned(pulled, q, 1, of_k)
         del pulled
     if _heads_inside(query):
         # As the operands lie: heads are joined again without a copy of each.
@@ -93,11 +93,15 @@ def _numbers(scores: Any, factor: float, causal: bool) -> tuple[Any, tuple[Any, 
 
 def _readable(arrays: list[Any]) -> list[Any]:
     """Return operands of products that cuBLAS reads; those that it does not are copied together, once for all products."""
-    wanted = [i for i, x in enumerate(arrays) if lies(x, x.shape[:-2]) is None]
+    wanted = [i for i, x in enumerate(arrays) if _unread[x.shape, x.strides, x.itemsize]]
     made = list(arrays)
     for i, x in zip(wanted, together([arrays[i] for i in wanted])):
         made[i] = x
     return made
+
+
+# Of shape, strides and size of elements: whether cuBLAS does not read it.
+_unread = Plans(lambda shape, strides, size: laid(shape, strides, size, shape[:-2]) is None)
 
 
 def _heads_inside(x: Any) -> bool:

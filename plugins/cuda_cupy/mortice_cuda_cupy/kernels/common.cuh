@@ -233,6 +233,14 @@ template <class W> __device__ __forceinline__ Moments<W> joined_over_row(Moments
 }
 // Division of 64 bits takes long, and few arrays need it.
 __device__ __forceinline__ i64 quotient_of(i64 x, i64 y) { return (x | y) >> 31 ? x / y : i64(unsigned(x) / unsigned(y)); }
+// Where a row begins, as a number of which the compiler does not see how it came about: taken into account for each element,
+// that hides from it that elements lie side by side, and it writes them one by one.
+__device__ __forceinline__ i64 settled(i64 at) {
+#ifndef MORTICE_ON_CPU
+  asm("" : "+l"(at));
+#endif
+  return at;
+}
 
 // ---- softmax ----
 

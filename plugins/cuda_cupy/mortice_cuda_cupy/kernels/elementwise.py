@@ -346,9 +346,12 @@ def _full(k: Any) -> Kernel:
 
     @functools.wraps(other)
     def full(shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
-        native = k.native(dtype)
+        native, n = k.native(dtype), prod(shape)
+        if n and (value.__class__ is int or value.__class__ is bool) and not value:
+            out = empty(shape if shape.__class__ is tuple else tuple(shape), native)
+            out.data.memset_async(0, out.nbytes)
+            return out
         word = _bits(value, native) if value and native.itemsize in _WORD else None
-        n = prod(shape)
         if word is None or not n:
             return other(shape, value, dtype=dtype, device=device)
         out = empty(shape, native)
@@ -359,11 +362,17 @@ def _full(k: Any) -> Kernel:
 
 
 def _copy(k: Any) -> Kernel:
-    other = k.copy
+    empty = array_maker()
 
-    @functools.wraps(other)
+    @functools.wraps(k.copy)
     def copy(x: Any) -> Any:
-        return other(x) if x._c_contiguous else packed(x)
+        if not x._c_contiguous:
+            return packed(x)
+        # CuPy's own copy asks much of the array before it does this.
+        out = empty(x.shape, x.dtype)
+        if size := x.nbytes:
+            out.data.copy_from_device_async(x.data, size)
+        return out
 
     return copy
 

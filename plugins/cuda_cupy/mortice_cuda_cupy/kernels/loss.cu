@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(1024) cross_entropy_grad(const T *g, const T *
   int per_block = alone ? blockDim.x : blockDim.y;
   for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
        label += i64(gridDim.x) * per_block) {
-    i64 start = Labels<W>{classes, inner, ignore}.start(label);
+    i64 start = settled(Labels<W>{classes, inner, ignore}.start(label));
     bool counts = known(target[label], classes, ignore) != ignore;
     Pull<W> pull{};
     if (counts) pull = pull_of(g, target, weight, logs, mean, over, weights, label, labels, classes, smoothing, each);

@@ -20,6 +20,7 @@ from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice.backends.optim import unless
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, all_in_order, dense, empty, float32, lie_alike
+from mortice_cuda_cupy.kernels.tape import Tape
 
 CHUNK = 1 << 12  # elements that a block takes at a time: small models have blocks for all multiprocessors too
 WORDS = 464  # of a table: arguments may have 4 KiB in all, which is 77 parameters of Adam in a launch
@@ -70,7 +71,7 @@ class Symbols:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.numbers: list[float] = []
+        self.numbers: list[Any] = []
         self.scalars: list[str] = []  # what s[i] is, of the numbers that the device knows
 
     def held(self, row: int, native: str) -> Scalar:
@@ -80,7 +81,7 @@ class Symbols:
 
     def number(self, x: Any) -> str:
         """Return the name of the argument that a number becomes."""
-        self.numbers.append(float(x))
+        self.numbers.append(x)
         return f"n{len(self.numbers) - 1}"
 
     def __getattr__(self, name: str) -> Callable[..., str]:
@@ -121,9 +122,31 @@ template <class W> __device__ __forceinline__ W sign(W x) { return x > W(0) ? W(
 """
 
 
-@functools.lru_cache(256)
-def _traced(rule: Callable[..., Any], present: tuple[bool, ...], numbers: tuple[Any, ...]) -> tuple[str, list[float]]:
-    return trace(rule, present, dict(numbers))
+_known: dict[Any, tuple[Program, Tape, list[int]]] = {}
+_KEPT = 256
+
+
+def _step(rule: Callable[..., Any], present: tuple[bool, ...], numbers: dict[str, Any]) -> tuple[Program, list[float]]:
+    """Return the program of a rule, and the numbers to call it with.
+
+    A rule is traced once: a learning rate or a count of steps that changes only has its numbers computed anew, unless the rule
+    asks something of them, and is answered otherwise.
+    """
+    given = [x for x in numbers.values() if x.__class__ is float]
+    kinds = [float if x.__class__ is float else x[0].dtype if x.__class__ is list else x for x in numbers.values()]
+    key = rule, present, *numbers, *kinds, *map(type, kinds)  # 1 and True are equal, and not the same to a rule
+    if found := _known.get(key):
+        made, tape, places = found
+        values = tape.again(given)
+        if values is not None:
+            return made, [float(values[at]) for at in places]
+    tape = Tape(given)
+    seen = iter(tape.numbers())
+    text, values = trace(rule, present, {name: next(seen) if x.__class__ is float else x for name, x in numbers.items()})
+    if len(_known) >= _KEPT:
+        _known.clear()
+    _known[key] = program(text), tape, [tape.place(x) for x in values]
+    return program(text), [float(x) for x in values]
 
 
 def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, Any]) -> tuple[str, list[float]]:
@@ -354,8 +377,8 @@ def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str,
 def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
     present = tuple([bool(buffers) for buffers in lists])
     lying = [value for value in numbers.values() if type(value) is list]
-    text, values = trace(rule, present, numbers) if lying else _traced(rule, present, tuple(numbers.items()))
-    kernel = program(text).get(dtype.to_real(), "optimiser_step<{T}>")
+    made, values = _step(rule, present, numbers)
+    kernel = made.get(dtype.to_real(), "optimiser_step<{T}>")
     rows = [*[buffers for buffers in lists if buffers], *lying]
     for count, table, chunks in _tables(k, rows, 2 if dtype.is_complex else 1):
         if chunks:

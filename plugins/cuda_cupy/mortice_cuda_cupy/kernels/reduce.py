@@ -25,6 +25,7 @@ from mortice_cuda_cupy.kernels.launch import (
     ready,
     uint8,
 )
+from mortice_cuda_cupy.waiting import waiting
 
 VALUES = {"sum": "Sum", "prod": "Product", "max": "Largest", "min": "Least"}
 TRUTHS = {"any": "Any", "all": "All"}
@@ -244,6 +245,7 @@ def _index_range(k: Any, other: Kernel) -> Kernel:
         if dtype not in INTEGERS or not 0 < x.size <= FEW or not x._c_contiguous:
             return other(x)  # type: ignore[no-any-return]
         k.refuse_in_capture("it reads values of the device, which are there only after a replay")
+        waiting.told()
         if not ends:
             ends.append(_Ends())
         place = ends[0]

@@ -134,7 +134,8 @@ __global__ void scan_rows(const T *x, T *out, i64 *places, void *states, i64 row
   constexpr int N = kLanes<T>;
   S *ends = static_cast<S *>(states);
   for (i64 line = i64(blockIdx.x) * blockDim.y + threadIdx.y; line < rows * parts; line += i64(gridDim.x) * blockDim.y) {
-    i64 first = line % parts * per, count = n - first < per ? n - first : per, begin = line / parts * n + first;
+    i64 row = quotient_of(line, parts), first = (line - row * parts) * per, count = n - first < per ? n - first : per;
+    i64 begin = settled(row * n + first);
     S carry = out && first ? ends[line - 1] : Op::neutral();
     bool wide = aligned(x + begin) && aligned(out ? out + begin : nullptr);
     for (i64 start = 0; start < count; start += i64(blockDim.x) * N) {

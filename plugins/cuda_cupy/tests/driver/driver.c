@@ -1,12 +1,13 @@
 // A driver of CUDA, a runtime and a cuBLAS that do nothing and say that all went well, but for what CUDA always refuses:
 // grids that cannot be, and calls that end a capture. Memory of the device is memory of the host, zero at first, which
-// copies and fills do reach; kernels and products are counted, and write nothing.
+// copies and fills do reach, unless it is `idle`; kernels and products are counted, and write nothing.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 unsigned long long launches, products, strayed;  // the last: what went to another stream than `expected`
 void *expected;
+int idle;
 static void *captured, *of_cublas;  // cuBLAS's is that of all handles: there is one program
 enum { kInvalid = 1, kUnsupported = 900, kImplicit = 906 };
 static void goes_to(void *stream) { strayed += expected && stream != expected; }
@@ -46,10 +47,10 @@ int cudaMalloc(void **at, size_t n) { return n >> 36 || posix_memalign(at, 512, 
 int cudaFree(void *at) { return free(at), 0; }
 int cudaMemGetInfo(size_t *free, size_t *all) { return *free = (size_t)70 << 30, *all = (size_t)80 << 30, 0; }
 int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *stream) {
-  return goes_to(stream), memcpy(to, from, n), 0;
+  return goes_to(stream), idle ? 0 : memcpy(to, from, n), 0;
 }
 int cudaMemcpy(void *to, const void *from, size_t n) { return captured ? kImplicit : (memcpy(to, from, n), 0); }
-int cudaMemsetAsync(void *to, int value, size_t n, void *stream) { return goes_to(stream), memset(to, value, n), 0; }
+int cudaMemsetAsync(void *to, int value, size_t n, void *stream) { return goes_to(stream), idle ? 0 : memset(to, value, n), 0; }
 int cudaMemset(void *to, int value, size_t n) { return captured ? kImplicit : (memset(to, value, n), 0); }
 int cudaDeviceSynchronize(void) { return captured ? kUnsupported : 0; }
 int cudaStreamSynchronize(void *stream) { return captured && stream == captured ? kUnsupported : 0; }

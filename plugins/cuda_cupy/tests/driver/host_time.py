@@ -31,6 +31,7 @@ def main() -> None:
             continue
         with mt.device("cuda"):
             step = case.setup(mt)
+        stub.idle()
         for _ in range(3):
             before = sum(count.value for count in counts.values())
             step()

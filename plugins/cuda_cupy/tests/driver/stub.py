@@ -84,6 +84,12 @@ def install(folder: Path) -> dict[str, Any]:
 _loaded: dict[str, Any] = {}
 
 
+def idle() -> None:
+    """Have copies and fills reach nothing from now on: they take the host's time for what the device would do."""
+    for library in _loaded.values():
+        ctypes.c_int.in_dll(library, "idle").value = 1
+
+
 def strays(expected: int) -> int:
     """Return how much work went to another stream than was expected; from now on expect this one, or with 0 any."""
     found = 0

@@ -181,6 +181,8 @@ def memory() -> None:
     y = mt.empty(1 << 18, device="cuda")
     assert cuda.max_memory_allocated() - before == 4 << 20 and cuda.max_memory_reserved() >= 4 << 20 and y.numel()
     cuda.memory_stats(), cuda.memory_summary(), cuda.mem_get_info(), cuda.get_device_properties(), cuda.set_per_process_memory_fraction(0.9)
+    assert 0.89 < cuda.get_per_process_memory_fraction() < 0.91 and cuda.memory_stats_as_nested_dict()["allocated_bytes"]
+    cuda.memory_snapshot(), cuda.device_memory_used(), cuda.caching_allocator_delete(cuda.caching_allocator_alloc(1000))
     try:
         mt.empty(1 << 40, device="cuda")
     except cuda.OutOfMemoryError:

@@ -74,7 +74,15 @@ class MemoryPointer:
 
     def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:
         """Copy from a device."""
+        if not nbytes:
+            raise CUDARuntimeError("emulator: a copy of nothing, which CUDA does not write down while it captures")
         _do(lambda to=self.ptr, at=source.ptr: ctypes.memmove(to, at, nbytes))
+
+    def memset_async(self, value: int, nbytes: int, stream: Any = None) -> None:
+        """Set all bytes."""
+        if not nbytes:
+            raise CUDARuntimeError("emulator: a fill of nothing, which CUDA does not write down while it captures")
+        _do(lambda to=self.ptr: ctypes.memset(to, value, nbytes))
 
 
 class MemoryPool:
@@ -132,6 +140,10 @@ class MemoryPool:
                 if device == _local.device:
                     self._total[device] -= size * len(blocks)
                     blocks.clear()
+
+    def get_limit(self) -> int:
+        """Return how much the current device may be asked for, 0 without a limit."""
+        return self._limit[_local.device]
 
     def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
         """Limit what is taken from the current device."""
