@@ -426,6 +426,15 @@ def test_no_graph_and_no_tensor_outlives_a_transform() -> None:
         gc.enable()
 
 
+def test_running_statistics_of_two_levels_move_each_in_its_own() -> None:
+    x, means, var = mt.arange(12.0).sin().reshape(4, 3), mt.zeros(2, 3), mt.ones(3)
+    mean, other = mt.zeros(3), mt.ones(3)
+    expected = mt.nn.functional.batch_norm(x, mean, other, training=True)
+    made = vmap(lambda m: mt.nn.functional.batch_norm(x, m, var, training=True))(means)
+    assert same(made[0] if made.ndim == 3 else made, expected, 1e-6)
+    assert all(same(m, mean, 1e-6) for m in means) and same(var, other, 1e-6)
+
+
 def test_draws_that_reject_candidates_run_in_a_batch() -> None:
     rates = mt.tensor([[0.5, 40.0, 3.0], [2.0, 0.1, 90.0]])
     drawn = vmap(mt.poisson, randomness="different")(rates.expand(2, 3))
