@@ -31,7 +31,7 @@ _LEAD = {
     "distributed._tensor.experimental": "distributed.tensor", "fx._compatibility": "fx", "fx._pytree": "fx.pytree",
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
-    "jit.annotations": ":typing",
+    "functorch.experimental": "func", "jit.annotations": ":typing",
     "nn.parallel._functions": "nn.parallel.scatter_gather", "optim._adafactor": "optim.adaptive",
     "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",

@@ -15,6 +15,7 @@ __all__ = [
     *_FUNC, "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "make_functional",
     "make_functional_with_buffers",
 ]  # fmt: skip
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
 class FunctionalModuleWithBuffers(Module):

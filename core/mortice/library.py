@@ -187,7 +187,7 @@ class CustomOpDef:
             self._overloads[overload or "default"] = self
 
     def __getattr__(self, name: str) -> CustomOpDef:
-        if (found := self.__dict__.get("_overloads", {}).get(name)) is None:
+        if (found := self.__dict__.get("_overloads", {}).get("default" if name == "_opoverload" else name)) is None:
             raise AttributeError(f"operator {self.__dict__.get('_qualname')} has no overload and no attribute {name!r}")
         return found
 

@@ -25,6 +25,7 @@ LEAD = [
     ("_ops", "ops", mt.ops),
     ("_dynamo.config", "reset", mt.compiler.reset),
     ("_functorch", "reset", mt.compiler.reset),
+    ("functorch.experimental", "replace_all_batch_norm_modules_", mt.func.replace_all_batch_norm_modules_),
     ("_functorch.config", "reset", mt.compiler.reset),
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),

@@ -220,6 +220,32 @@ def test_gradcheck_runs_backward_inside_vmap_where_asked() -> None:
     assert gradgradcheck(lambda x: x.sin() * x, (x,), check_batched_grad=True)
     with pytest.raises(GradcheckError, match="failed while testing batched gradient"):
         gradcheck(Reads.apply, (x,), check_batched_grad=True)
+    with pytest.raises(AssertionError, match="requires check_backward_ad"):
+        gradcheck(mt.sin, (x,), check_batched_grad=True, check_backward_ad=False, check_forward_ad=True)
+
+
+def test_gradcheck_runs_forward_mode_inside_vmap_where_asked() -> None:
+    class Reads(Function):
+        @staticmethod
+        def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: mt.Tensor) -> mt.Tensor:
+            return g * 2
+
+        @staticmethod
+        def jvp(ctx: Any, tangent: mt.Tensor) -> mt.Tensor:
+            return tangent * 2 if tangent.sum().item() else tangent * 2
+
+    x, y = t(1.0, 2.0).requires_grad_(), t(0.5, 3.0).requires_grad_()
+    both = {"check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(Reads.apply, (x,), check_forward_ad=True)
+    assert gradcheck(lambda x, y: ((x * y).sin(), x.sum()), (x, y), **both)
+    with pytest.raises(GradcheckError, match="failed while testing batched gradient"):
+        gradcheck(Reads.apply, (x,), **both)
+    with pytest.raises(AssertionError, match="requires check_forward_ad"):
+        gradcheck(mt.sin, (x,), check_batched_forward_grad=True)
 
 
 @pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp"])

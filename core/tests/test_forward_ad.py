@@ -211,6 +211,14 @@ def test_a_tangent_has_the_dtype_of_its_primal() -> None:
     assert jvp(mt.sin, (mt.zeros(2),), (mt.ones(2, dtype=mt.float64),))[1].dtype is mt.float32
 
 
+@pytest.mark.parametrize("f", [mt.prod, mt.linalg.det, lambda x: mt.linalg.slogdet(x)[1]])
+def test_a_result_that_hangs_on_nothing_has_a_tangent_of_zeros(f: Any) -> None:
+    with forward_ad.dual_level():
+        x = mt.ones(0, 0, dtype=mt.float64)
+        tangent = forward_ad.unpack_dual(f(forward_ad.make_dual(x, x))).tangent
+        assert tangent.item() == 0 and tangent.dtype is mt.float64
+
+
 def test_misuse_of_jvp() -> None:
     x = draw(3)
     for call, error, text in (

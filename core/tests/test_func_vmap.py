@@ -426,6 +426,31 @@ def test_no_graph_and_no_tensor_outlives_a_transform() -> None:
         gc.enable()
 
 
+def test_the_vmap_of_an_operator_may_return_a_list() -> None:
+    @mt.library.custom_op("tests::halves", mutates_args=())
+    def halves(x: mt.Tensor) -> list[mt.Tensor]:
+        return [part.clone() for part in x.chunk(2, -1)]
+
+    halves.register_vmap(lambda info, in_dims, x: (halves(x.movedim(in_dims[0], 0)), 0))
+    x = mt.arange(12.0).reshape(2, 6)
+    first, second = vmap(halves)(x)
+    assert same(first, x[:, :3]) and same(second, x[:, 3:])
+    of_one = vmap(vmap(lambda d, x: halves(x)[1], (0, None)))(mt.ones(2, 1), x)
+    assert same(of_one, x[:, None, 3:])
+    halves.register_vmap(lambda info, in_dims, x: (halves(x), [0]))
+    with pytest.raises(RuntimeError, match="incompatible .output, out_dims. tuple"):
+        vmap(halves)(x)
+
+
+def test_running_statistics_of_two_levels_move_each_in_its_own() -> None:
+    x, means, var = mt.arange(12.0).sin().reshape(4, 3), mt.zeros(2, 3), mt.ones(3)
+    mean, other = mt.zeros(3), mt.ones(3)
+    expected = mt.nn.functional.batch_norm(x, mean, other, training=True)
+    made = vmap(lambda m: mt.nn.functional.batch_norm(x, m, var, training=True))(means)
+    assert same(made[0] if made.ndim == 3 else made, expected, 1e-6)
+    assert all(same(m, mean, 1e-6) for m in means) and same(var, other, 1e-6)
+
+
 def test_draws_that_reject_candidates_run_in_a_batch() -> None:
     rates = mt.tensor([[0.5, 40.0, 3.0], [2.0, 0.1, 90.0]])
     drawn = vmap(mt.poisson, randomness="different")(rates.expand(2, 3))

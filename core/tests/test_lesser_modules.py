@@ -42,6 +42,7 @@ def test_a_custom_op_has_the_gradient_that_is_registered():
     y = mt.ops.tests.scaled_sin(x, k=3.0)
     y.sum().backward()
     mt.testing.assert_close(y, 3 * x.sin())
+    assert scaled_sin._opoverload(x).equal(scaled_sin(x))
     mt.testing.assert_close(x.grad, 30 * x.detach().cos())  # the registered one, which is ten times the true one
     with pytest.raises(ValueError, match="namespace::name"):
         mt.library.custom_op("bare", mutates_args=())(lambda x: x)

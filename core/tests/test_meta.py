@@ -97,6 +97,22 @@ def test_views_have_their_strides_and_offsets() -> None:
         x.t().view(-1)
 
 
+def test_what_reads_values_only_to_check_or_to_scale_them_needs_none() -> None:
+    at, table = mt.zeros(4, dtype=mt.int64, device="meta"), mt.ones(5, 3, device="meta")
+    assert nn.EmbeddingBag(5, 3, device="meta")(at, at[:2]).shape == (2, 3)
+    assert nn.functional.embedding(at, table, max_norm=1.0).shape == (4, 3)
+    assert mt.matrix_exp(mt.ones(2, 3, 3, device="meta")).shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("device", [None, "meta"])
+def test_parts_of_what_was_sorted_or_extended_lie_close(device: str | None) -> None:
+    x = mt.ones(5, 10, 5, device=device)
+    assert [t.stride() for t in x.topk(3)] == [(30, 3, 1)] * 2
+    assert [t.stride() for t in x.kthvalue(2)] == [(10, 1)] * 2
+    for mode in ("replicate", "reflect"):
+        assert nn.functional.pad(x, (-1, 2), mode=mode).stride() == (60, 6, 1)
+
+
 def test_a_model_is_built_and_trained_in_no_memory() -> None:
     with mt.device("meta"):
         model = nn.Sequential(nn.Linear(10**6, 10**6), nn.ReLU(), nn.LayerNorm(10**6), nn.Dropout(), nn.Linear(10**6, 7))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mortice.autograd.functional import twice
-from mortice.autograd.trees import leaves, rebuild, tree_map
+from mortice.autograd.trees import leaves, rebuild, spread, tree_map
 from mortice.levels import chain, highest, raise_to, record_crossing, stack
 from mortice.levels.dual import Dual, DualLevel
 from mortice.levels.mapped import Mapped
@@ -113,20 +113,19 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         )
     kept = _written(level, flat, below, versions)
     out, out_dims = result
-    several = isinstance(out, tuple)
-    outs = out if several else (out,)
-    places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
-    if len(places) != len(outs) or (isinstance(out_dims, tuple) and not several):
+    try:
+        places = list(spread(out_dims, out, ""))
+    except ValueError:
         raise RuntimeError(
             f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple. Expected out_dims "
-            f"to be compatible with the structure of `output`; got {len(outs)} outputs and {len(places)} out_dims."
-        )
+            f"to be compatible with the structure of `output`; got {out_dims}."
+        ) from None
     made = [
         kept[id(o)] if id(o) in kept else o if d is None or not isinstance(o, TensorBase)
         else level.enter(k.moveaxis(o, d, 0) if d else o)
-        for o, d in zip(outs, places)
+        for o, d in zip(leaves(out), places)
     ]  # fmt: skip
-    return tuple(made) if several else made[0]
+    return rebuild(out, iter(made))
 
 
 def _written(level: Any, args: list[Any], below: list[Any], versions: list[int]) -> dict[int, Any]:

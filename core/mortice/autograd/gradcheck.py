@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -199,21 +200,25 @@ def gradcheck(
     Args:
         nondet_tol: by how much two backward runs may differ.
         check_undefined_grad: also run backward with gradients that are zero or missing.
-        check_batched_grad: also run backward inside vmap, and compare.
+        check_batched_grad, check_batched_forward_grad: also run backward, or forward mode, inside vmap, and compare.
         fast_mode: compare one direction instead of every element.
         check_forward_ad: also compare Jacobian-vector products.
         masked: of sparse inputs, move only the elements that are there.
 
     Raises:
         GradcheckError: when they differ, unless `raise_exception` is False; False is then returned.
-        AssertionError: when neither backward nor forward mode is to be checked.
+        AssertionError: when neither backward nor forward mode is to be checked, or one only inside vmap.
     """
     if not check_forward_ad and not check_backward_ad:
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     try:
         _check(
             *_by_values(func, as_tuple(inputs), bool(masked)), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
-            check_forward_ad, check_backward_ad, fast_mode, check_batched_grad,
+            check_forward_ad, check_backward_ad, fast_mode, check_batched_grad, check_batched_forward_grad,
         )  # fmt: skip
     except GradcheckError:
         if raise_exception:
@@ -224,7 +229,7 @@ def gradcheck(
 
 def _check(
     func: Callable[..., Any], given: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float,
-    undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool, batched: bool,
+    undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool, batched: bool, batched_forward: bool,
 ) -> None:  # fmt: skip
     ts = _inputs(given)
 
@@ -245,25 +250,27 @@ def _check(
     if back:
         (_fast if fast else _slow)(fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
     if forward:
-        _forward(func, given, ts, fn, outs, eps, atol, rtol)
+        _forward(func, given, ts, fn, outs, eps, atol, rtol, batched_forward)
     if undefined and back:
         _undefined(ts, outs)
-    if batched and back:
-        _batched(ts, [o for o in outs if o._rg])
+    for o in outs if batched else ():
+        if o._rg:
+            pull = partial(grad, o, ts, retain_graph=True, allow_unused=True)
+            _batched(o, partial(pull, is_grads_batched=True), pull)
 
 
-def _batched(ts: list[Any], outs: list[Any]) -> None:
-    """Check that a backward inside vmap gives what several give."""
-    for o in outs:
-        us = [_direction(o, 1000 + i) for i in range(2)]
-        try:
-            together = grad(o, ts, k.stack(us, 0), retain_graph=True, allow_unused=True, is_grads_batched=True)
-        except RuntimeError as error:
-            raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient: {error}") from error
-        for n, u in enumerate(us):
-            for j, (g, all_g) in enumerate(zip(grad(o, ts, u, retain_graph=True, allow_unused=True), together)):
-                if g is not None and not _close(_values([all_g[n]]), _values([g]), 1e-5, 1e-8):
-                    raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient for input {j}.")
+def _batched(like: Any, together: Callable[..., Any], alone: Callable[..., Any]) -> None:
+    """Check that a derivative inside vmap gives what several give."""
+    us = [_direction(like, 1000 + i) for i in range(2)]
+    failed = "gradcheck or gradgradcheck failed while testing batched gradient"
+    try:
+        made = together(k.stack(us, 0))
+    except RuntimeError as error:
+        raise GradcheckError(f"{failed}: {error}") from error
+    for n, u in enumerate(us):
+        for j, (g, all_g) in enumerate(zip(alone(u), made)):
+            if g is not None and not _close(_values([all_g[n]]), _values([g]), 1e-5, 1e-8):
+                raise GradcheckError(f"{failed} number {j}.")
 
 
 def _same_again(again: Matrix, first: Matrix, nondet_tol: float) -> None:
@@ -341,7 +348,7 @@ def _fast(
 
 def _forward(
     func: Callable[..., Any], given: tuple[Any, ...], ts: list[Any], fn: Callable[[], list[Any]], outs: list[Any],
-    eps: float, atol: float, rtol: float,
+    eps: float, atol: float, rtol: float, batched: bool,
 ) -> None:  # fmt: skip
     from mortice.autograd.functional import jvp
 
@@ -354,10 +361,15 @@ def _forward(
         return tuple(_differentiable(func(*args)))
 
     for j, t in enumerate(ts):
+
+        def push(v: Any, t: Any = t) -> Any:
+            return jvp(of_inputs, tuple([x.detach() for x in ts]), tuple([v if x is t else zeros_for(x) for x in ts]))[1]
+
+        if batched:
+            _batched(t, import_module("mortice.func").vmap(push), push)
         numerical = _numerical(fn, t, outs, eps)
         for at, unit in ((n, u) for n in range(prod(t.shape)) for u in ([1, 1j] if t.dtype.is_complex else [1])):
-            vs = tuple([k.multiply(basis(x, at), unit) if x is t else zeros_for(x) for x in ts])
-            _, pushed = jvp(of_inputs, tuple([x.detach() for x in ts]), vs)
+            pushed = push(k.multiply(basis(t, at), unit))
             for i, o in enumerate(outs):
                 got = _parts(_values([pushed[i]])[0], o.dtype.is_complex)
                 want = [(complex(z).imag if unit == 1j else complex(z).real) for z in numerical[i][at]]

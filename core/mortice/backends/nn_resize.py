@@ -38,8 +38,8 @@ class ResizeKernels(KernelMixin):
                 out = self.concat(
                     [piece for piece, size in ((left, b), (out, 1), (right, a)) if size], axis=axis
                 )
-            if mode in ("reflect", "replicate"):
-                out = _crop(self, out, axis, max(-before, 0), max(-after, 0))
+            if mode in ("reflect", "replicate") and min(before, after) < 0:
+                out = self.contiguous(_crop(self, out, axis, max(-before, 0), max(-after, 0)))
         if mode == "constant":
             out = self.pad(out, [(max(b, 0), max(a, 0)) for b, a in widths], value)
         resized = any(b > 0 or a > 0 for b, a in widths)

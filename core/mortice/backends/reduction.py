@@ -235,13 +235,12 @@ class ReductionKernels:
 
     def topk(k: Any, x: Buffer, count: int, *, axis: int = -1, largest: bool = True) -> tuple[Buffer, Buffer]:
         """Return the largest or smallest elements along an axis and where they are, best first; nan counts as largest."""
-        order = _cut(k, k.argsort(x, axis=axis, descending=largest), axis, None, count)
+        order = k.contiguous(_cut(k, k.argsort(x, axis=axis, descending=largest), axis, None, count))
         return k.take_along_axis(x, order, axis=axis), order
 
     def kthvalue(k: Any, x: Buffer, nth: int, *, axis: int = -1, keepdims: bool = False) -> tuple[Buffer, Buffer]:
         """Return the nth smallest, counted from 1, and its position; nan counts as largest."""
-        order = k.argsort(x, axis=axis)
-        index = _cut(k, order, axis, nth - 1, nth)
+        index = k.contiguous(_cut(k, k.argsort(x, axis=axis), axis, nth - 1, nth))
         value = k.take_along_axis(x, index, axis=axis)
         return (value, index) if keepdims else (k.squeeze(value, axis), k.squeeze(index, axis))
 

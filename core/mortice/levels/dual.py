@@ -241,13 +241,10 @@ def _derived(k: Any, op: Any, primals: list[Any], tangents: list[Any], attrs: di
             u._rg = True
         pulled = node.pull(us if op.differentiable > 1 else us[0], True)
     pairs = [(p, t) for p, t in zip(pulled, tangents) if t is not None and p is not None and p._rg]
-    if not pairs:
-        return [None] * len(outs)
-    found = backward(
+    found = pairs and backward(
         [p for p, _ in pairs], [t for _, t in pairs], retain_graph=True, create_graph=False, inputs=us, accumulate=False
     )
-    assert found is not None
-    return [None if f is None else f._data for f in found] + [None] * (len(outs) - len(us))
+    return [u._data if f is None else f._data for u, f in zip(us, found or [None] * len(us))] + [None] * (len(outs) - len(us))
 
 
 def rule_for(k: Any, op: Any) -> Callable[..., Any]:

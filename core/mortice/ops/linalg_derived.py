@@ -291,7 +291,8 @@ def matrix_exp(input: Any) -> Any:
     if not prod(input.shape):
         return input.clone()
     sums = input.detach().abs().sum(-2)
-    _, size = sums._device.backend.index_range(sums._data)
+    k = sums._device.backend
+    _, size = k.index_range(sums._data) if k.has_values else (0, 0)
     squarings = max(0, math.ceil(math.log2(size / 5.37))) if size > 5.37 and math.isfinite(size) else 0
     x = input / 2.0**squarings if squarings else input
     b = [float(v) / _PADE[0] for v in _PADE]

@@ -295,8 +295,8 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
             # instance_norm: the statistics of each sample's channels
             part = k.mean(k.reshape(part, (-1, *k.shape_of(running._data))), axis=0)
         moved.append((running, part, momentum * scale))
-    # Both at once, unless they lie on devices of their own.
-    together = [moved] if len({running._device for running, *_ in moved}) == 1 else [[each] for each in moved]
+    # Both at once, unless on devices or levels of their own: devices of two levels are equal.
+    together = [moved] if len({id(running._device) for running, *_ in moved}) == 1 else [[each] for each in moved]
     for rows in together:
         into, parts, others = zip(*rows)
         k = into[0]._device.backend

@@ -26,7 +26,7 @@ def embedding(
         if not -rows <= padding_idx < rows:
             raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
         padding_idx %= rows
-    if max_norm is not None:
+    if max_norm is not None and not weight.is_meta:
         _shorten(weight, input, max_norm, norm_type)
     return _nn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
 
@@ -186,7 +186,7 @@ def _starts(input: Any, offsets: Any) -> Any:
     if input.ndim != 1 or offsets is None or offsets.ndim != 1 or offsets.numel() == 0 or offsets.is_floating_point():
         return None
     starts = offsets.to(mortice.int64)
-    low, high = range_of(starts) or (-1, 0)
+    low, high = range_of(starts) or (0, 0)
     least, _ = (range_of(starts[1:] - starts[:-1]) if starts.numel() > 1 else None) or (0, 0)
     return starts if low == 0 <= least and high <= input.numel() else None
 
