@@ -19,7 +19,7 @@ from mortice.autograd.trees import leaves, rebuild
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "infer_schema", "opcheck", "register_autograd",
-    "register_fake", "register_kernel", "register_vmap",
+    "register_fake", "register_kernel", "register_vmap", "triton_op",
 ]  # fmt: skip
 
 _defined: dict[str, CustomOpDef] = {}
@@ -346,6 +346,9 @@ def custom_op(
         return made
 
     return inner if fn is None else inner(fn)
+
+
+triton_op = custom_op  # nothing looks into it for kernels to compile
 
 
 class Library:

@@ -32,6 +32,7 @@ LEAD = [
     ("_inductor.config.triton", "reset", mt.compiler.reset),
     ("_subclasses", "is_fake", eval_frame.is_fake),
     ("_subclasses.fake_tensor", "FakeTensor", eval_frame.FakeTensor),
+    ("_subclasses.fake_tensor", "unset_fake_temporarily", eval_frame.unset_fake_temporarily),
     ("_tensor", "Tensor", mt.Tensor),
     ("_tensor_str", "printoptions", mt.printing.printoptions),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
@@ -232,6 +233,8 @@ def test_what_stands_for_things_that_are_left_out_is_nothing_and_refuses_to_be_m
     dispatch = importlib.import_module("mortice.utils._python_dispatch")
     assert not rpc.is_available() and not dispatch.is_traceable_wrapper_subclass(mt.ones(1))
     assert not eval_frame.is_fake(mt.ones(1)) and eval_frame.get_proxy_mode() is None
+    with eval_frame.unset_fake_temporarily():
+        assert mt.ones(1).item() == 1
     for kind in (fsdp.FullyShardedDataParallel, fsdp.MixedPrecisionPolicy, fsdp.fully_shard, optim.ZeroRedundancyOptimizer):
         with pytest.raises(NotImplementedError, match=f"{kind.__name__}: training over several processes is left out"):
             kind(mt.nn.Linear(1, 1))

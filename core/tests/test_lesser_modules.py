@@ -48,6 +48,14 @@ def test_a_custom_op_has_the_gradient_that_is_registered():
         mt.library.custom_op("bare", mutates_args=())(lambda x: x)
 
 
+def test_an_op_that_may_launch_kernels_of_triton_is_one_like_others():
+    @mt.library.triton_op("tests::launched", mutates_args=())
+    def launched(x: mt.Tensor) -> mt.Tensor:
+        return x * 2
+
+    assert mt.ops.tests.launched(mt.ones(2)).tolist() == [2, 2] == launched(mt.ones(2)).tolist()
+
+
 def test_a_custom_op_may_write_and_have_keywords_and_several_results():
     @mt.library.custom_op("tests::add_to", mutates_args={"out"})
     def add_to(x: mt.Tensor, out: mt.Tensor, *, alpha: float = 1.0) -> None:

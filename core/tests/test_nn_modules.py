@@ -29,6 +29,26 @@ def test_assignment_registers_parameters_buffers_and_modules():
     assert list(m.state_dict()) == ["w", "seen", "inner.weight"]
 
 
+def test_members_that_are_made_when_asked_for_are_each_told():
+    m = nn.Sequential(*(nn.Linear(1, 1) for _ in range(8)))
+
+    def doubles(module):  # one that is freed at once, whose id the next may get
+        return [("double", module.weight * 2)] if isinstance(module, nn.Linear) else []
+
+    assert [n for n, _ in m._named_members(doubles)] == [f"{i}.double" for i in range(8)]
+
+
+def test_a_list_made_by_a_library_finds_its_modules_by_their_names():
+    class Listed(nn.ModuleList):
+        def __getitem__(self, index):
+            return self._modules[self._get_abs_string_index(index)]
+
+    m = Listed([nn.ReLU(), nn.Tanh()])
+    assert isinstance(m[-1], nn.Tanh) and isinstance(m[0], nn.ReLU)
+    with pytest.raises(IndexError, match="index 2 is out of range"):
+        m[2]
+
+
 def test_state_dict_shares_memory_and_names_follow_torch():
     net = small()
     state = net.state_dict()

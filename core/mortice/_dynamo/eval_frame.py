@@ -1,10 +1,11 @@
 """Where libraries take the types of a compiled module, and of tensors while one is recorded, from."""
 
+from contextlib import nullcontext as unset_fake_temporarily  # no mode makes tensors fake
 from typing import Any
 
 from mortice.nn import Module
 
-__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_fake"]
+__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_fake", "unset_fake_temporarily"]
 
 
 class OptimizedModule(Module):

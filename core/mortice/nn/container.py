@@ -125,10 +125,13 @@ class ModuleList(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
-        return self._modules[str(_position(index, len(self)))]
+        return self._modules[self._get_abs_string_index(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, str(_position(index, len(self))), module)
+        setattr(self, self._get_abs_string_index(index), module)
+
+    def _get_abs_string_index(self, index: int) -> str:  # lists of libraries ask for it
+        return str(_position(index, len(self)))
 
     def __delitem__(self, index: Any) -> None:
         items = list(self._modules.values())

@@ -198,14 +198,14 @@ class Module(Hooked, Stateful, Movable):
         recurse: bool = True,
         remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
+        seen: set[Any] = set()  # keeps what was made on the way, so that nothing else gets its id
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
             for name, value in get_members_fn(module):
-                if value is None or id(value) in seen:
+                if value is None or value in seen:
                     continue
                 if remove_duplicate:
-                    seen.add(id(value))
+                    seen.add(value)
                 yield f"{path}.{name}" if path else name, value
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
