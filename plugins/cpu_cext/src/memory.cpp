@@ -57,7 +57,7 @@ struct Allocator {
     uint32_t columns[64] = {};       // which classes of them
     Segment *segments = nullptr;     // the newest first
     MemoryStats stats = {};
-    int64_t small = 1;               // how many more segments get small pages: the first short one, so that a program starts at once
+    int64_t small = 1;               // how many more segments get small pages: a first short one, for a quick start
     int64_t patience = 8;            // how many will after a slow fault, each time eight times as many
     bool keep;
     std::atomic<int64_t> fail_in{-1};
@@ -160,7 +160,8 @@ Block *grow(Allocator &a, size_t size) {
         *static_cast<volatile size_t *>(&s->size) = bytes;
         const double taken = own_time() - before;
         unsigned char next_too = 0;  // whether there is the page's second part, which has not been touched
-        if (taken > SLOW_FAULT && (taken > HOST_FAULT || mincore(reinterpret_cast<char *>(s) + PAGE / 2, 1, &next_too) || !(next_too & 1))) {
+        const bool vain = taken > SLOW_FAULT && (mincore(reinterpret_cast<char *>(s) + PAGE / 2, 1, &next_too) || !(next_too & 1));
+        if (vain || taken > HOST_FAULT) {
             madvise(s, bytes, MADV_NOHUGEPAGE);
             a.small = a.patience *= 8;
         }
