@@ -235,8 +235,11 @@ def _unique_all(k: Any, x: Any, /) -> Any:
 
 @op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), differentiable=1,
     name="unique_rows", dtypes="buif")  # fmt: skip
-def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
-    """Return the distinct rows of a matrix, sorted, or runs of equal rows, or elements, as they come; as `unique_all`."""
+def _unique_rows(k: Any, x: Any, /, *, ordered: bool, placed: bool = True) -> Any:
+    """Return the distinct rows of a matrix, sorted, or runs of equal rows, or elements, as they come; as `unique_all`.
+
+    Without `placed` nothing of use stands for the places.
+    """
     n, *row = k.shape_of(x)
     rows = x
     if not ordered:
@@ -252,8 +255,8 @@ def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
     changed = k.not_equal(k.getitem(rows, (slice(1, None),)), k.getitem(rows, (slice(None, -1),)))
     changed = k.any(changed, axis=1) if row else changed
     starts = k.concat([k.new_full(x, (1,), True, bool_), changed], axis=0)
-    place = k.subtract(k.cumulative_sum(k.astype(starts, int64), axis=0), 1)
     start = k.flat_nonzero(starts)
+    place = k.subtract(k.cumulative_sum(k.astype(starts, int64), axis=0), 1) if placed else start
     ends = k.concat([k.getitem(start, (slice(1, None),)), k.new_full(x, (1,), n, int64)], axis=0)
     values, counts = k.take(rows, start, axis=0), k.subtract(ends, start)
     if ordered:
@@ -316,10 +319,10 @@ def unique_consecutive(
     switch("unique_consecutive", "return_counts", return_counts)
     if dim is None:
         flat = input if len(input.shape) == 1 else reshape(input, -1)
-        values, _, inverse, counts = _unique_rows(flat, ordered=True)
-        inverse = inverse if flat is input else reshape(inverse, input.shape)
+        values, _, inverse, counts = _unique_rows(flat, ordered=True, placed=return_inverse)
+        inverse = inverse if flat is input or not return_inverse else reshape(inverse, input.shape)
     else:
         rows, where = _rows_of("unique_consecutive", input, dim)
-        values, _, inverse, counts = _unique_rows(rows, ordered=True)
+        values, _, inverse, counts = _unique_rows(rows, ordered=True, placed=return_inverse)
         values = _unrow(values, where)
     return _choose(values, inverse, counts, return_inverse, return_counts)

@@ -30,6 +30,7 @@ constexpr size_t PAGE = size_t{2} << 20;      // a huge page, the grain of segme
 constexpr size_t SEGMENT = size_t{8} << 20;   // the least segment
 constexpr size_t SLACK = size_t{64} << 20;    // how far reserved memory may always exceed the peak
 constexpr double SLOW_FAULT = 1e-3;           // seconds: clearing a huge page takes a few tenths of one thousandth
+constexpr double HOST_FAULT = 6e-3;           // the same where the host of a virtual machine has to find memory for it
 constexpr int FINE = 4;                       // 2^FINE classes for each power of two
 constexpr int CLASSES = (64 - 6) << FINE;
 
@@ -56,7 +57,7 @@ struct Allocator {
     uint32_t columns[64] = {};       // which classes of them
     Segment *segments = nullptr;     // the newest first
     MemoryStats stats = {};
-    int64_t small = 1;               // how many more segments get small pages: the first, so that a program starts at once
+    int64_t small = 1;               // how many more segments get small pages: a first short one, for a quick start
     int64_t patience = 8;            // how many will after a slow fault, each time eight times as many
     bool keep;
     std::atomic<int64_t> fail_in{-1};
@@ -149,15 +150,18 @@ Block *grow(Allocator &a, size_t size) {
     if (size_t tail = start + PAGE - aligned) munmap(reinterpret_cast<void *>(aligned + bytes), tail);
     auto *s = reinterpret_cast<Segment *>(aligned);
 #ifdef MADV_HUGEPAGE
-    // Huge pages spare faults. Where memory is in pieces the system moves pages about for each of them, for milliseconds
-    // and often in vain: the first fault shows it, and small pages serve then.
-    if (a.small) {
+    // Huge pages spare faults, and reading them is a third faster. Where memory is in pieces the system moves pages about
+    // for each of them, for milliseconds and often in vain: the first fault shows it, and small pages serve then.
+    if (a.small > 1 || (a.small && bytes == SEGMENT)) {
         a.small--;
     } else {
         madvise(s, bytes, MADV_HUGEPAGE);
         double before = own_time();
         *static_cast<volatile size_t *>(&s->size) = bytes;
-        if (own_time() - before > SLOW_FAULT) {
+        const double taken = own_time() - before;
+        unsigned char next_too = 0;  // whether there is the page's second part, which has not been touched
+        const bool vain = taken > SLOW_FAULT && (mincore(reinterpret_cast<char *>(s) + PAGE / 2, 1, &next_too) || !(next_too & 1));
+        if (vain || taken > HOST_FAULT) {
             madvise(s, bytes, MADV_NOHUGEPAGE);
             a.small = a.patience *= 8;
         }

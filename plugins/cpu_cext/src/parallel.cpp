@@ -1,4 +1,5 @@
-// The thread pool: workers wait, spinning for a moment and then asleep; parts of a loop are claimed by an atomic counter.
+// The thread pool: workers wait, spinning for a moment and then asleep. Each thread has a range of parts of its own, the same
+// in every loop of a length, whose memory its caches have from the kernel before; one that is done claims others' parts.
 #include "parallel.hpp"
 
 #include "call.hpp"
@@ -26,17 +27,19 @@ constexpr std::chrono::milliseconds BETWEEN_SIGNALS(100);
 struct Job {
     Part part;
     void *context;
-    int64_t n, step;
+    int64_t n, step, parts;
     int threads;
 
-    void run(int64_t begin) const { part(context, begin, begin + step < n ? begin + step : n); }
+    void run(int64_t i) const { part(context, i * step, (i + 1) * step < n ? (i + 1) * step : n); }
+    int64_t first(int thread) const { return parts * thread / threads; }
 };
 
 // A worker that wakes up on the caller's own processor waits there until the caller is done, though others are idle: where
 // processors are much used Linux doesn't look for those. Where it will wake up cannot be known, so each is kept away from
 // the caller's processor before it is woken, and takes back what it is allowed once it runs.
-class Place {
+class alignas(64) Place {
   public:
+    std::atomic<int64_t> next{0};  // of the thread's own parts
     void sleep() {  // the worker, before and after
 #if defined(__linux__)
         self.store(gettid(), std::memory_order_relaxed);
@@ -90,11 +93,10 @@ struct Pool {
     std::atomic<int> round{0};          // counts jobs: a worker that sees it move looks for parts
     std::atomic<bool> open{false};      // whether the job may be joined
     std::atomic<int> active{0};         // workers that look at the job: it must not change under them
-    std::atomic<int64_t> next{0};       // the next part
     std::atomic<int> asleep{0};
     Job job{};
     int workers = 0;                    // started
-    Place places[MAX_THREADS];          // of the workers, from 1
+    Place places[MAX_THREADS];          // of the threads
     std::atomic<int> wanted{0};         // threads with the caller; 0 before the first question
 };
 
@@ -143,13 +145,12 @@ template <class F> bool soon(F moved) {
     return false;
 }
 
-void do_parts(Pool &p, const Job &job) {
-    inside = true;
-    for (;;) {
-        int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
-        if (begin >= job.n) break;
-        job.run(begin);
-    }
+// The parts that this thread claims, `f` after each: first its own.
+template <class F> void claim(Pool &p, const Job &job, F f) {
+    inside = true;  // also while a signal's handler runs
+    for (int k = 0, whose = number; k < job.threads; k++, whose = whose + 1 < job.threads ? whose + 1 : 0)
+        for (int64_t i; (i = p.places[whose].next.fetch_add(1, std::memory_order_relaxed)) < job.first(whose + 1);)
+            job.run(i), f();
     inside = false;
 }
 
@@ -166,21 +167,15 @@ bool interrupted() {
 bool lead_parts(Pool &p, const Job &job) {
     auto asked = std::chrono::steady_clock::now();
     bool raised = false;
-    inside = true;  // also while a signal's handler runs
-    for (;;) {
-        int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
-        if (begin >= job.n) break;
-        job.run(begin);
-        if (!unlocked_state || must_finish) continue;
+    claim(p, job, [&] {
+        if (!unlocked_state || must_finish) return;
         auto now = std::chrono::steady_clock::now();
-        if (now - asked < BETWEEN_SIGNALS) continue;
+        if (now - asked < BETWEEN_SIGNALS) return;
         asked = now;
-        if (interrupted()) {
-            raised = true;
-            p.next.store(job.n);  // nobody begins another part
-        }
-    }
-    inside = false;
+        if (!interrupted()) return;
+        raised = true;
+        for (int t = 0; t < job.threads; t++) p.places[t].next.store(job.parts);  // nobody begins another part
+    });
     return raised;
 }
 
@@ -199,7 +194,7 @@ void work(Pool *p, int mine, int seen) {
         seen = now;
         // One that comes late finds the job closed and is not waited for. Announced first, it cannot be overlooked.
         p->active.fetch_add(1);
-        if (p->open.load() && mine < p->job.threads) do_parts(*p, p->job);
+        if (p->open.load() && mine < p->job.threads) claim(*p, p->job, [] {});
         p->active.fetch_sub(1);
     }
 }
@@ -267,8 +262,9 @@ static void divide(int64_t n, int64_t grain, Part part, void *context) {
     int64_t parts = (n + grain - 1) / grain, most = int64_t{threads} * PARTS_EACH;
     if (parts > LONG * most) most *= 16;
     if (parts > most) parts = most;
-    p.job = Job{part, context, n, (n + parts - 1) / parts, threads};
-    p.next.store(0);
+    const int64_t step = (n + parts - 1) / parts;
+    p.job = Job{part, context, n, step, (n + step - 1) / step, threads};
+    for (int t = 0; t < threads; t++) p.places[t].next.store(p.job.first(t));
     if (threads > 1) {
         p.open.store(true);
         p.round.fetch_add(1);

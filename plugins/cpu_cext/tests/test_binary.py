@@ -329,3 +329,17 @@ def test_what_does_not_fit_is_refused(k: Any) -> None:
     with pytest.raises(TypeError, match="not supported"):
         k.bitwise_and(x, x)
     assert values(k, k.logical_and(x, array(k, [0], "int8"))) == [False]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_operands_that_stand_still_along_a_line(k: Any, dtype: str) -> None:
+    """Whichever of them moves: nothing is read beside a number."""
+    column, row = list(range(1, 5)), [i % 7 for i in range(70)]
+    x, y = array(k, column, dtype, (4, 1)), array(k, row, dtype, (1, 70))
+    assert flat(k, k.clip(x, y, None)) == [max(a, b) for a in column for b in row]
+    assert flat(k, k.clip(y, x, None)) == [max(a, b) for a in column for b in row]
+    assert flat(k, k.clip(x, x, y)) == [min(a, b) for a in column for b in row]
+    if dtype != "int64":
+        assert flat(k, k.addcmul(x, x, y, 2)) == [a + 2 * a * b for a in column for b in row]
+        assert flat(k, k.addcmul(x, y, x, 2)) == [a + 2 * a * b for a in column for b in row]
+        assert flat(k, k.addcmul(y, x, x, 2)) == [b + 2 * a * a for a in column for b in row]

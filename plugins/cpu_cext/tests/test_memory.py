@@ -270,3 +270,34 @@ def test_memory_need_not_be_kept() -> None:
     )
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) < 16 * MIB
+
+
+_HUGE = """
+import mmap, sys, time
+def huge():  # kB
+    return int(open("/proc/self/smaps_rollup").read().split("AnonHugePages:")[1].split()[0])
+import mortice as mt
+mt.set_backend("cpu_cext")
+mt.zeros(10000)
+backend = mt.zeros(1).device.backend
+if not backend.memory_stats(backend.device("cpu"))["reserved"]:
+    sys.exit("built with a sanitizer, which brings an allocator of its own")
+before, began = huge(), time.thread_time()
+room = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+room.madvise(mmap.MADV_HUGEPAGE)
+for at in range(0, 64 << 20, 4096):
+    room[at] = 1
+if huge() - before < 48 << 10 or time.thread_time() - began > 32 * 4.5e-3:
+    sys.exit("the system gives no huge pages, or slowly")
+before = huge()
+x = mt.ones(16 << 20)
+print(huge() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the pages of a process are told by Linux alone")
+def test_a_large_array_lies_in_huge_pages_from_the_first() -> None:
+    run = subprocess.run([sys.executable, "-c", _HUGE], capture_output=True, text=True)
+    if run.returncode:
+        pytest.skip(run.stderr)
+    assert int(run.stdout) >= 32 << 10

@@ -128,3 +128,14 @@ def test_threads_may_run_where_they_might_before(cext: Any) -> None:
     while any(os.sched_getaffinity(int(t)) != allowed for t in os.listdir("/proc/self/task")):
         assert time.monotonic() < deadline, "a worker has lost a processor"
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7, 64])
+def test_every_part_is_done_once(cext: Any, threads: int) -> None:
+    """Threads have parts of their own and take over others': with more of them than parts, and than processors."""
+    cext._set_num_threads(threads)
+    for n in (40_000, 100_003, 1_000_001):
+        x = mt.arange(n)
+        for _ in range(20):
+            x += 1
+        assert mt.equal(x, mt.arange(20, n + 20))

@@ -315,7 +315,7 @@ struct Filler {
         if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
         if (op >= LOGICAL_AND && op <= LOGICAL_XOR) return d <= U8;
-        return !order || real || d == F16 || d == BF16 || d == I32 || d == I64 || d == U8 || d == BOOL;
+        return !order || (d != U32 && d != U64);
 #elif defined(__x86_64__) && !defined(__AVX2__)
         return d != F16 && d != BF16;  // without an instruction for them blocks of floats are better
 #else

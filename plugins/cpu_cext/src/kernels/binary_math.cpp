@@ -320,7 +320,8 @@ struct Filler {
 #if defined(MORTICE_AFTER_AVX2)
         return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
 #elif defined(MORTICE_AFTER_BASELINE)
-        return real || (op == REMAINDER && d == U8) || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
+        const bool byte = d == U8 || (d == I8 && op != REMAINDER);
+        return real || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (byte || d == I32 || d == I64));
 #else
         return true;
 #endif

@@ -220,10 +220,18 @@ template <class F, class T> APART void line_two(char *const *at, const int64_t *
     });
 }
 
+// The first input that moves: what is loaded beside it is in the first-level cache, as the output may not be.
+INLINE const char *moving_of(char *const *at, const int64_t *moves) {
+    int i = 1;
+    while (!moves[i]) i++;
+    return at[i];
+}
+
 // out = F::go(a, b, c), of one type
 template <class F, class T> APART void line_three(char *const *at, const int64_t *moves, int64_t n) {
     char *out = at[0];
-    const Input<T> a(at[1], moves[1], out), b(at[2], moves[2], out), c(at[3], moves[3], out);
+    const char *moving = moving_of(at, moves);
+    const Input<T> a(at[1], moves[1], moving), b(at[2], moves[2], moving), c(at[3], moves[3], moving);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
         store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i)));
@@ -233,7 +241,8 @@ template <class F, class T> APART void line_three(char *const *at, const int64_t
 // out = F::go(a, b, c, d), of one type
 template <class F, class T> APART void line_four(char *const *at, const int64_t *moves, int64_t n) {
     char *out = at[0];
-    const Input<T> a(at[1], moves[1], out), b(at[2], moves[2], out), c(at[3], moves[3], out), d(at[4], moves[4], out);
+    const char *moving = moving_of(at, moves);
+    const Input<T> a(at[1], moves[1], moving), b(at[2], moves[2], moving), c(at[3], moves[3], moving), d(at[4], moves[4], moving);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
         store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i),

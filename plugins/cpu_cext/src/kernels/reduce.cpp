@@ -119,7 +119,7 @@ constexpr ReduceKernels chosen() {
         if (!real && d != I64) t.prod[d] = NONE;
         if (d == U32 || d == U64) t.max[d] = t.min[d] = NONE;
         if (!real && d != BOOL && d != I32 && d != I64) t.truth[d] = nullptr;
-        if (d < F16) t.widen[d] = nullptr;
+        if (d == U16 || d == I16) t.widen[d] = nullptr;
     }
 #endif
     return t;

@@ -127,6 +127,21 @@ template <class V, class... Rest> INLINE V poly(V x, double c, Rest... rest) {
     return fma(poly(x, rest...), x, num<V>(c));
 }
 
+// The same by pairs of terms, pairs of pairs and so on: a few operations more, of which fewer wait for each other.
+template <class V, int N> INLINE V pairs(V x, V (&c)[N]) {
+    if constexpr (N == 1) return c[0];
+    else {
+        V half[(N + 1) / 2];
+#pragma GCC unroll 16
+        for (int i = 0; i < N; i += 2) half[i / 2] = i + 1 < N ? fma(c[i + 1], x, c[i]) : c[i];
+        return pairs(x * x, half);
+    }
+}
+template <class V, class... C> INLINE V poly_pairs(V x, C... c) {
+    V terms[] = {num<V>(c)...};
+    return pairs(x, terms);
+}
+
 // The nearest whole number, of |x| < 2**22 or 2**51.
 template <class V> INLINE V nearest(V x) { return (x + num<V>(parts_of<V>::magic)) - num<V>(parts_of<V>::magic); }
 

@@ -39,11 +39,12 @@ SHARED vd v_erf(vd x) {
 // its logarithm to base 2.
 INLINE vf normal_tail(vf a) {
     vf b = vmin(num<vf>(13.5), a);
-    vf t = -poly(b, 0.99999994f, 1.15110612f, 0.459202945f, 0.0525028706f, -0.00705048675f, 9.60683756e-05f, 0.000227823664f,
-                 -6.01023967e-05f, 8.10217352e-06f, -6.24126869e-07f, 2.58329713e-08f, -4.44447396e-10f);
+    vf t = poly_pairs(b, -0.459202945f, -0.0525028706f, 0.00705048675f, -9.60683756e-05f, -0.000227823664f, 6.01023967e-05f,
+                      -8.10217352e-06f, 6.24126869e-07f, -2.58329713e-08f, 4.44447396e-10f);
+    t = fma(fma(t, b, num<vf>(-1.15110612f)), b, num<vf>(-0.99999994f));  // what is large last, for less is rounded
     t = vmax(num<vf>(-125.0), t);
     vf n = nearest(t), r = t - n;
-    vf p = fma(r, poly(r, 0.693147004f, 0.240222394f, 0.0555073619f, 0.00967172347f, 0.00132644514f), num<vf>(1));
+    vf p = fma(r, poly_pairs(r, 0.693147004f, 0.240222394f, 0.0555073619f, 0.00967172347f, 0.00132644514f), num<vf>(1));
     vf y = p * power_of_2(n);
     return as_real<vf>(ints(y) & ~(a > num<vf>(13.5)));
 }
