@@ -544,7 +544,7 @@ def inplace(
 # Which results PyTorch casts into the dtype of `out=`, besides those of ops that broadcast or give integers a float dtype:
 # all others must find a tensor of their own dtype.
 _CAST = frozenset(
-    "abs addr all angle any bernoulli cat cholesky_inverse cholesky_solve diff geqrf kron linalg.cond linalg.eig linalg.eigvals "
+    "abs addr all angle any bernoulli cat cholesky_inverse cholesky_solve clamp diff geqrf kron linalg.cond linalg.eig linalg.eigvals "
     "linalg.householder_product linalg.lstsq linalg.matrix_rank linalg.pinv "
     "linalg.tensorinv linalg.tensorsolve logical_not lu nanmean normal square stack std var".split()
 )

@@ -78,6 +78,18 @@ t.ones(2, 3).to(memory_format=t.channels_last); t.ones(2, 3).float(memory_format
 [F.conv2d(a(2, 8, 4, 4), b(8, 1, 3, 3), groups=8).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
 [F.conv2d(a(2, 1, 4, 4), b(1, 1, 3, 3)).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
 [t.finfo(t.float32) == t.finfo(), t.finfo(t.half) != t.finfo(), t.finfo(t.complex64) == t.finfo(), t.iinfo(t.int8) == t.iinfo(t.int8)]
+[F.rms_norm(cl(2, 3, 4, 5), s).stride() for s in ((5,), (4, 5))]; F.rms_norm(t.ones(4, 5).t(), (4,)).stride()
+[F.rms_norm(t.ones(2, 3, 4, 4, 5).to(memory_format=t.channels_last_3d), (5,), t.ones(5)).stride()]
+F.rms_norm(cl(2, 3, 4, 5)[:, :2], (5,)).stride()
+[F.pixel_shuffle(cl(s, 4, 3, 3), 2).stride() for s in (1, 2)]
+[F.pixel_unshuffle(t.ones(s, c, 2, 2), 2).stride() for s in (1, 2) for c in (1, 4)]
+[f(t.ones(2, 3).t()).stride() for f in (F.logsigmoid, F.rrelu, t.poisson, t.angle, t.exp2)]
+t.angle(t.ones(2, 3, dtype=t.cfloat).t()).stride()
+[f(t.ones(2, 3, dtype=d).t()).stride() for d in (t.float, t.cfloat) for f in (lambda e: 2**e, lambda e: t.pow(1, e), lambda e: e**2)]
+[f(x.detach(), y, out=d.new_ones(2, 3)) for f in (t.clamp, t.clamp_min, t.clamp_max) for y in (x.detach() + 1, t.ones(3).int())]
+t.clamp(x.detach(), 0, out=t.ones(2, 3, dtype=t.float64)); t.clamp_min(x.detach(), x.detach(), out=t.ones(2, 3, dtype=t.int32))
+t.clamp(x, t.zeros(3), out=x.detach()); t.clamp_max(x.detach(), t.zeros(4), out=x.detach())
+[F.rrelu(t.ones(2, 3).t(), training=True).stride(), F.rrelu(t.ones(2, 3).t(), inplace=True).stride()]
 t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo()); t.autograd.forward_ad._current_level
 t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.requires_grad_(), check_backward_ad=False)
 t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)

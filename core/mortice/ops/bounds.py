@@ -158,11 +158,17 @@ _clamp.vjp(x=_clamp_to_x, lo=_clamp_to_low, hi=_clamp_to_high, jvp="elementwise"
 TENSOR_KERNELS.replace("clip", lambda x, lo=None, hi=None: _clamp(x, lo, hi))
 
 
+def _clamped(x: Any, lo: Any, hi: Any, out: Any) -> Any:
+    if out is None or not (isinstance(lo, TensorBase) or isinstance(hi, TensorBase)):
+        return _clamp(x, lo, hi, out=out)
+    return _call.WRITE_OUT("clamp", out, _clamp(x, lo, hi))  # between tensors the result may be cast
+
+
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
     """Limit to [min, max]: numbers or tensors; where min exceeds max the result is max."""
     if min is None and max is None:
         raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None.")
-    return _clamp(input, min, max, out=out)
+    return _clamped(input, min, max, out)
 
 
 clamp.op = _clamp.op  # type: ignore[attr-defined]
@@ -171,9 +177,9 @@ clip = clamp
 
 def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
     """Limit from below."""
-    return named(_clamp(input, min, None, out=out), f"ClampMinBackward{int(isinstance(min, TensorBase))}")
+    return named(_clamped(input, min, None, out), f"ClampMinBackward{int(isinstance(min, TensorBase))}")
 
 
 def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
     """Limit from above."""
-    return named(_clamp(input, None, max, out=out), f"ClampMaxBackward{int(isinstance(max, TensorBase))}")
+    return named(_clamped(input, None, max, out), f"ClampMaxBackward{int(isinstance(max, TensorBase))}")

@@ -155,10 +155,10 @@ def _angle_rule(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d.to_real()
 
 
-@op(result=_angle_rule, shape=same, kernel="angle", holomorphic=False)
+@op(result=_angle_rule, shape=same, holomorphic=False)
 def angle(k: Any, x: Any, /) -> Any:
     """Return the argument of complex numbers; of real ones 0, or pi below 0."""
-    return k.angle(x)
+    return k.angle(k.contiguous(x) if k.dtype_of(x).is_complex else x)
 
 
 def _angle_back(k: Any, g: Any, x: Any) -> Any:

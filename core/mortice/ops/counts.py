@@ -13,7 +13,7 @@ from mortice.errors import DTypeError
 from mortice.levels import drawing, stack
 from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
-from mortice.ops.movement import cast
+from mortice.ops.movement import cast, contiguous
 from mortice.ops.random import _checked, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
 
@@ -29,6 +29,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     least = (range_of(input.detach()) if input.numel() else None) or (0,)
     if least[0] < 0:
         raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
+    input = contiguous(input)
     if (drawn := _one_by_one("poissons", generator, input)) is not None:
         return drawn
     rate = cast(input.detach(), input._device.widest_float)

@@ -398,6 +398,8 @@ def _pow(k: Any, x: Any, y: Any, /) -> Any:
         elif y == -1:
             return k.divide(1.0, x)
         return k.pow(x, y)
+    if is_number(x):
+        y = k.contiguous(y)
     if k.dtype_of(y).kind != "i":
         return k.pow(x, y)
     # Reciprocals of integers round towards zero; backends disagree about negative exponents.

@@ -551,12 +551,19 @@ def in_format(x: Any, memory_format: Any, made_anew: bool = False) -> Any:
     """Return it in the memory format that an argument asks for; None and preserve_format ask for none."""
     if keeps(memory_format):
         return x
-    strides, lies = layout(x), contiguous_format
     if made_anew:
-        lies = contiguous_format if strides == contiguous_strides(x.shape) else None
-    elif len(strides) in (4, 5) and channels_lie_last(x.shape, strides):
-        lies = channels_last if len(strides) == 4 else channels_last_3d
+        lies = contiguous_format if layout(x) == contiguous_strides(x.shape) else None
+    else:
+        lies = suggested_format(x)
     return x if memory_format is lies else _laid(x, memory_format)
+
+
+def suggested_format(x: Any) -> Any:
+    """Return the memory format that the strides speak for."""
+    ndim = len(x.shape)
+    if ndim not in (4, 5) or not channels_lie_last(x.shape, layout(x)):
+        return contiguous_format
+    return channels_last if ndim == 4 else channels_last_3d
 
 
 def keeps(memory_format: Any) -> bool:

@@ -273,10 +273,10 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any
     return _softplus(input, beta=beta, threshold=threshold, out=out)
 
 
-@op(shape=same, kernel="logsigmoid", dtypes="f", grad_name="LogSigmoidBackward0")
+@op(shape=same, dtypes="f", grad_name="LogSigmoidBackward0")
 def logsigmoid(k: Any, x: Any, /) -> Any:
     """Compute log(sigmoid(x))."""
-    return k.logsigmoid(x)
+    return k.logsigmoid(k.contiguous(x))
 
 
 logsigmoid.vjp(x=lambda k, g, x: k.logsigmoid_grad(g, x), jvp="elementwise")

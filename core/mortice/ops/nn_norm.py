@@ -12,7 +12,7 @@ from mortice.modes import no_grad
 from mortice.mutation import check_writable, written
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
-from mortice.ops.movement import cast, clone, contiguous, expand, reshape
+from mortice.ops.movement import cast, clone, contiguous, expand, in_format, reshape, suggested_format
 from mortice.rules import beside_wide, number_of
 from mortice.shape import Size, channels_hint, prod
 from mortice.tensor import TensorBase
@@ -229,7 +229,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
         square = k.mean(input * input, axis=tuple(range(len(input.shape) - ndim, len(input.shape))), keepdims=True)
         out = k.divide(input, k.sqrt(k.add(square, eps)))
         return out if weight is None else out * weight
-    return _rms_norm(input, weight, ndim=ndim, eps=finfo(_wide(input.dtype)).eps if eps is None else eps)[0]
+    out = _rms_norm(input, weight, ndim=ndim, eps=finfo(_wide(input.dtype)).eps if eps is None else eps)[0]
+    return in_format(out, suggested_format(input))
 
 
 def group_norm(

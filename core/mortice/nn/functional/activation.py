@@ -46,6 +46,8 @@ def rrelu(
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound; got {lower} and {upper}."
         )
+    if not inplace:
+        input = input.contiguous()
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = mortice.rand_like(input) * (upper - lower) + lower

@@ -118,7 +118,7 @@ def _in_format_of(input: Any, out: Any) -> Any:
     last = mortice.channels_last
     if input.ndim != 4 or input.is_contiguous() or not input.is_contiguous(memory_format=last):
         return out
-    return out.contiguous(memory_format=last)
+    return out.clone(memory_format=last)  # with its strides along dims of one element
 
 
 def _unpool(
@@ -239,7 +239,7 @@ def fold(
 
 def _rows(x: Any) -> Any:
     """Copy row by row, also what lies so already: an order that nothing changes is no view of the input."""
-    return x.clone() if x.is_contiguous() else x.contiguous()
+    return x.clone(memory_format=mortice.contiguous_format)
 
 
 def _check_factor(name: str, kind: str, input: Any, factor: int) -> None:
