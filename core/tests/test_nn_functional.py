@@ -57,6 +57,15 @@ from mortice.nn import functional as F
             "binary_cross_entropy_with_logits for unbounded numbers.",
         ),
         (
+            lambda: F.binary_cross_entropy(mt.tensor([0.2, math.nan, 0.3]), mt.ones(3)), RuntimeError,
+            "binary_cross_entropy: all elements of input should be between 0 and 1; got nan. Use "
+            "binary_cross_entropy_with_logits for unbounded numbers.",
+        ),
+        (
+            lambda: F.binary_cross_entropy(mt.ones(2), mt.tensor([0.0, 1.5])), RuntimeError,
+            "binary_cross_entropy: all elements of target should be between 0 and 1; got 1.5.",
+        ),
+        (
             lambda: F.batch_norm(mt.zeros(1, 3), None, None, training=True), ValueError,
             "Expected more than 1 value per channel when training, got input size mortice.Size([1, 3]). "
             "Predict after .eval(); drop_last=True leaves out a last batch of 1.",

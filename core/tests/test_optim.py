@@ -324,6 +324,17 @@ def test_step_counts_live_in_the_default_double_dtype():
 # ---- groups ----
 
 
+def test_a_parameter_list_is_a_list_of_parameters():
+    weight = mt.nn.Parameter(mt.ones(2))
+    optimizer = optim.SGD(mt.nn.ParameterList([weight]), lr=0.5)  # as a module's own `parameters` may return
+    weight.sum().backward()
+    optimizer.step()
+    assert weight.tolist() == [0.5, 0.5]
+    for module in mt.nn.Sequential(mt.nn.Linear(1, 1)), mt.nn.ParameterDict({"a": weight}):
+        with pytest.raises(TypeError, match=r"Give its \.parameters\(\)"):
+            optim.SGD(module, lr=0.5)
+
+
 def test_groups_have_options_of_their_own():
     p, q = mt.ones(1, requires_grad=True), mt.ones(1, requires_grad=True)
     made = optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=0.0)

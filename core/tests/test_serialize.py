@@ -482,8 +482,9 @@ def test_foreign_files_are_told_apart(tmp_path):
     with zipfile.ZipFile(out, "w") as new:
         new.writestr("a/constants.pkl", b"")
         new.writestr("a/data.pkl", pickle.dumps(1, 2))
-    with pytest.raises(UnpicklingError, match=r"call .seek\(0\) first"):
-        mt.load(out)
+    for error in UnpicklingError, EOFError:  # PyTorch's is an EOFError
+        with pytest.raises(error, match=r"call .seek\(0\) first"):
+            mt.load(out)
     out.seek(0)
     with pytest.raises(UnpicklingError, match="TorchScript program"):
         mt.load(out)

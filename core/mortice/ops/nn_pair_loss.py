@@ -154,16 +154,16 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str) -> Any:
     """Return the binary cross entropy of probabilities, reduced.
 
     Raises:
-        RuntimeError: where the input lies outside [0, 1].
+        RuntimeError: where the input or the target is NaN or lies outside [0, 1].
     """
     _binary_cross_entropy.op.rule(input.dtype)  # complex numbers have no range
-    if prod(input.shape):
-        low, high = range_of(input) or (0, 1)
-        if low < 0 or high > 1:
+    hint = " Use binary_cross_entropy_with_logits for unbounded numbers."
+    for name, t, advice in ("input", input, hint), ("target", target, ""):
+        low, high = prod(t.shape) and range_of(t) or (0, 1)
+        if not (low >= 0 and high <= 1):
             raise RuntimeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1; got "
-                f"{low if low < 0 else high}. "
-                "Use binary_cross_entropy_with_logits for unbounded numbers."
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1; got "
+                f"{high if low >= 0 else low}.{advice}"
             )
     return _binary_cross_entropy(input, target, reduction=reduction)
 

@@ -51,7 +51,10 @@ class Optimizer:
         self._optimizer_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        module = hasattr(params, "parameters")
+        # A module; a ParameterList, and what else gives its parameters one by one, is as good as a list.
+        module = hasattr(params, "parameters") and not all(
+            isinstance(p, Tensor) for p in getattr(params, "__iter__", lambda: [None])()
+        )
         if module or isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "

@@ -16,7 +16,7 @@ from typing import Any
 from mortice.notice import warn
 from mortice.serialize import legacy
 from mortice.serialize.archive import Reader, Writer
-from mortice.serialize.machine import Machine, UnpicklingError
+from mortice.serialize.machine import Empty, Machine, UnpicklingError
 from mortice.serialize.reading import LoadEndianness, Names, Passing, Reading
 from mortice.serialize.writing import Pickler
 
@@ -199,8 +199,10 @@ def _read(
             raise Passing(RuntimeError(f"load: mmap can only be used with files in the zip format; {name!r} is older."))
         return legacy.read(file, map_location, weights_only, encoding, name)
     if head[:4] != b"PK\3\4":
-        hint = "" if head else " It has no bytes from where it stands: call .seek(0) first?"
-        raise UnpicklingError(f"load: expected a checkpoint of PyTorch or mortice; {name!r} is none, or is damaged.{hint}")
+        text = f"load: expected a checkpoint of PyTorch or mortice; {name!r} is none, or is damaged."
+        if not head:
+            raise Empty(f"{text} It has no bytes from where it stands: call .seek(0) first?")
+        raise UnpicklingError(text)
     archive = Reader(file, name, bool(mapped))
     if "constants.pkl" in archive:
         raise UnpicklingError(f"load: {name!r} holds a TorchScript program, which has code; save a state_dict instead.")

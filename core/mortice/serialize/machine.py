@@ -19,6 +19,10 @@ class UnpicklingError(pickle.UnpicklingError, RuntimeError):
     """A file that is no checkpoint, is damaged, or holds what is not read from files."""
 
 
+class Empty(UnpicklingError, EOFError):
+    """A file without a byte to read."""
+
+
 class Anything(dict[Any, Any]):
     """Stands for whatever a pickle makes that is run for something else."""
 
