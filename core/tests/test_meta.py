@@ -213,3 +213,11 @@ def test_checkpoints_cross_to_torch_and_back() -> None:
     file.seek(0)
     ours = mt.load(file)
     assert ours["x"].is_meta and ours["x"].stride() == (1, 4) and isinstance(ours["p"], nn.Parameter)
+
+
+def test_repetition_by_a_tensor_takes_its_size_from_the_call() -> None:
+    counts = mt.ones(3, dtype=mt.int32, device="meta")
+    assert mt.repeat_interleave(counts, output_size=5).shape == (5,) and mt.repeat_interleave(counts, output_size=5).dtype is mt.int32
+    assert mt.ones(3, 2, device="meta").repeat_interleave(counts, 0, output_size=5).shape == (5, 2)
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        mt.repeat_interleave(counts)

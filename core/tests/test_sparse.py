@@ -87,9 +87,8 @@ def test_ways_to_make_one() -> None:
         (lambda: mt.sparse_coo_tensor([[-1]], [1.0], (2,)), "found negative index -1 for dim 0"),
         (lambda: mt.sparse_coo_tensor([0, 1], [1.0, 2.0]), r"indices must be sparse_dim x nnz, but got: \[2\]"),
         (lambda: mt.sparse_coo_tensor(INDICES, mt.ones(4), (2,)), r"sparse_dim \(2\) \+ dense_dim \(0\)"),
-        (lambda: mt.sparse_coo_tensor(INDICES, mt.ones(4, 2), (2, 3, 1)), "values of the dense dims' sizes"),
+        (lambda: mt.sparse_coo_tensor(INDICES, mt.ones(4, 2), (2, 3, 1)), r"values has incorrect size, expected \[4, 1\], got \[4, 2\]"),
         (lambda: mt.sparse_coo_tensor([[0, 1]], 1.0, (3,)), "same nnz, but got nnz from indices: 2, nnz from values: 1"),
-        (lambda: mt.sparse_coo_tensor(mt.zeros(1, 0), mt.zeros(0)), "expected a size where there are no indices"),
         (lambda: mt.ones(2).to_sparse(2), r"sparse_dim must be in \(0, 1\]; got 2"),
     ],
 )
@@ -209,7 +208,7 @@ def test_writing_in_place(s: Any) -> None:
     assert mt.equal(d, dense * 3) and mt.equal(y, dense * 2) and mt.equal(x.grad, dense * 2)
     with pytest.raises(RuntimeError, match=r"^copy_\(\) between dense and sparse Tensors is not implemented"):
         d.copy_(s)
-    for write in (lambda: s.copy_(d), lambda: s[mt.tensor([0])], lambda: s.__setitem__(0, d[0])):
+    for write in (lambda: s.copy_(d), lambda: s[mt.tensor([0])]):
         with pytest.raises(RuntimeError, match=r"^a sparse tensor: no dense one joins it by index or assignment"):
             write()
 
@@ -497,3 +496,18 @@ def test_a_table_of_no_columns_has_a_sparse_gradient(rows: int) -> None:
     table = nn.Embedding(rows, 0, sparse=True)
     table(mt.tensor([[0, 2]] if rows else [], dtype=mt.int64)).sum().backward()
     assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)
+
+
+def test_parts_that_are_resized_later_leave_the_tensor_alone() -> None:
+    places, values = mt.tensor([[0], [1]]), mt.tensor([5.0])
+    s = mt.sparse_coo_tensor(places, values, (1, 2))
+    places.resize_(2, 3)
+    values.resize_(4)
+    assert s.coalesce().indices().tolist() == [[0], [1]] and s.to_dense().tolist() == [[0, 5]]
+
+
+def test_resizing_like_another() -> None:
+    s = mt.eye(3).to_sparse()
+    like = s.new(2, 4)
+    assert s.new().resize_as_(like).shape == (2, 4) and s.resize_as_(mt.zeros(4, 5).to_sparse()).shape == (4, 5)
+    assert s.to_dense()[:3, :3].tolist() == mt.eye(3).tolist()

@@ -274,3 +274,22 @@ def test_a_graph_network_with_scipys_matrices_learns_alike() -> None:
         )
         assert (back != m).nnz == 0
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["csr", "csc"])
+def test_new_ones_of_the_layout(name: str) -> None:
+    one = FIELDS[0] if name == "csr" else FIELDS[2]
+    for shape in ((2, 3), (2, 5, 4)):
+        assert pair(name, (4, 6))[1][1].new_empty(shape).layout is getattr(mt, f"sparse_{name}")
+        theirs, ours = [s.new_zeros(shape, dtype=t.float32) for t, s, _ in pair(name, (4, 6))]
+        assert str(ours.layout)[8:] == str(theirs.layout)[6:] and ours.shape == shape and ours.dtype is mt.float32
+        assert getattr(ours, one)().tolist() == getattr(theirs, one)().tolist() and ours._nnz() == 0
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_filling_writes_where_there_are_values(name: str) -> None:
+    theirs, ours = [s.clone().fill_(3) for _, s, _ in pair(name, (4, 6))]
+    assert ours.values().tolist() == theirs.values().tolist() and array(ours).tolist() == array(theirs).tolist()
+    for t, s, _ in pair(name, (4, 6)):
+        drawn = [t.randn_like(s), s.clone().normal_(5, 0.5)]
+        assert all(d.layout is s.layout and d._nnz() == s._nnz() and d.values().unique().numel() > 3 for d in drawn)

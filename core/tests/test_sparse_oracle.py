@@ -96,6 +96,12 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "norm": lambda t, s, x: s.detach().norm(),
     "any": lambda t, s, x: s.detach().any(),
     "sum that keeps its dim": lambda t, s, x: s.detach().sum(0, keepdim=True),
+    "floor division": lambda t, s, x: s.detach() // 2,
+    "division rounded to zero": lambda t, s, x: t.div(s.detach(), t.tensor(2.0, dtype=t.float64), rounding_mode="trunc"),
+    "times more dims": lambda t, s, x: s.detach() * x.detach()[:, :1].t().expand(2, *s.shape),
+    "narrow_copy": lambda t, s, x: s.detach().narrow_copy(0, 1, s.shape[0] - 1),
+    "itself twice": lambda t, s, x: s + s,
+    "copy_": lambda t, s, x: s.detach().clone().copy_(s.t().t() * 3),
     "sum that keeps all dims": lambda t, s, x: s.detach().sum((0, 1), keepdim=True),
 }
 
@@ -147,6 +153,8 @@ def test_values_with_dims_of_their_own(many: int) -> None:
         "softmax": lambda t, s: t.sparse.softmax(s, 1), "inner softmax": lambda t, s: t.sparse.softmax(s, 2),
         "all": lambda t, s: t.sparse.sum(s, (0, 1)), "coalesce": lambda t, s: s.coalesce(), "dense": lambda t, s: s.to_dense(),
         "back": lambda t, s: s.to_dense().to_sparse(2), "turn": lambda t, s: s.transpose(0, 1),
+        "pick": lambda t, s: s.index_select(2, t.tensor([1, 0, 1])), "part": lambda t, s: s.narrow_copy(2, 1, 1),
+        "more dims": lambda t, s: t.arange(6.0, dtype=t.float64).reshape(3, 1, 1, 2).expand(3, 3, 4, 2) * s,
     }.items():  # fmt: skip
         (_, theirs), (_, ours) = pair((3, 4, 2), many, dense=1)
         assert name and same(run(mt, ours), run(torch, theirs)) is None
@@ -167,6 +175,61 @@ def test_text() -> None:
             assert repr(ours).replace("mortice", "torch") == repr(theirs)
         if kind[0] == "f":
             assert repr(ours.detach().requires_grad_()).replace("mortice", "torch") == repr(theirs.detach().requires_grad_())
+
+
+def test_a_sum_of_one_tensor_twice_has_no_more_places() -> None:
+    for dense in (0, 1):
+        (_, theirs), (_, ours) = pair((3, 4, 2), 6, dense)
+        assert (ours + ours)._nnz() == (theirs + theirs)._nnz() == 6
+
+
+def test_what_is_coalesced_without_asking() -> None:
+    for t in (torch, mt):
+        none, one, two = [t.sparse_coo_tensor(t.zeros(2, n, dtype=t.int64), t.zeros(n), (2, 3)) for n in range(3)]
+        assert [s.is_coalesced() for s in (none, none.t(), one, one.t(), two)] == [True, True, True, False, False]
+        assert t.sparse_coo_tensor(t.zeros(3, 0), t.zeros(0, 2, 4)).shape == (0, 0, 0, 2, 4)
+
+
+WRONG: dict[str, tuple[type[Exception], str, Callable[[Any, Any], Any]]] = {
+    "more values": (RuntimeError, "values has incorrect size", lambda t, s: t.sparse_coo_tensor([[0]], t.ones(1, 2), (2, 3))),
+    "no such dim": (IndexError, "Dimension out of range", lambda t, s: t.sparse.softmax(s, 2)),
+    "no such last dim": (IndexError, "Dimension out of range", lambda t, s: t.sparse.log_softmax(s, -3)),
+    "a write": (TypeError, "Cannot assign to a sparse tensor", lambda t, s: s.__setitem__((0, 0), 1.0)),
+    "a write into rows": (TypeError, "Cannot assign to a sparse tensor", lambda t, s: s.to_sparse_csr().__setitem__(0, t.ones(3))),
+    "storage": (NotImplementedError, "storage", lambda t, s: s.untyped_storage()),
+    "floor": (RuntimeError, "Sparse floor division requires", lambda t, s: s // s),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors(name: str) -> None:
+    kind, text, run = WRONG[name]
+    for t, (_, s) in zip((torch, mt), pair((2, 3), 2)):
+        with pytest.raises(kind, match=text):
+            run(t, s.detach().coalesce())
+
+
+META: dict[str, Callable[[Any], Any]] = {
+    "made": lambda t: t.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,), device="meta"),
+    "made of parts": lambda t: t.sparse_coo_tensor(t.zeros(1, 2, dtype=t.int64, device="meta"), t.zeros(2, device="meta"), (3,)),
+    "none": lambda t: t.sparse_coo_tensor((2, 3), device="meta"),
+    "empty": lambda t: t.empty(2, 4, 3, layout=t.sparse_csr, device="meta"),
+    "zeros": lambda t: t.zeros(4, 3, layout=t.sparse_csc, device="meta"),
+    "csr": lambda t: t.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0], (2, 3), device="meta"),
+    "moved": lambda t: t.eye(3).to_sparse().to("meta"),
+    "repeated": lambda t: t.sparse_coo_tensor([[1, 1]], [[1.0], [2.0]], (3, 1)).to("meta").coalesce(),
+    "moved blocks": lambda t: t.eye(4).to_sparse_bsr((2, 2)).to("meta"),
+    "sum": lambda t: t.eye(3).to_sparse_csr().to("meta") + t.eye(3).to_sparse_csr().to("meta"),
+    "like": lambda t: t.zeros_like(t.eye(3).to_sparse_csc(), device="meta"),
+    "dense": lambda t: t.eye(3).to_sparse_csr().to("meta").to_dense(),
+    "neg": lambda t: -t.eye(3).to_sparse_csr().to("meta"),
+}
+
+
+@pytest.mark.parametrize("name", META)
+def test_without_memory(name: str) -> None:
+    with mt.sparse.check_sparse_tensor_invariants():
+        assert repr(META[name](mt)).replace("mortice", "torch") == repr(META[name](torch))
 
 
 def trained(t: Any, optimiser: str, options: dict[str, Any], layer: str, uses: int) -> list[Any]:

@@ -222,7 +222,9 @@ def repeat_interleave(
 
 
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
-    wide = cast(counts, int64)
+    wide, device = cast(counts, int64), counts._device
+    if output_size is not None and device.type == "meta":
+        return make(device.backend.spread_indices(wide._data, total=output_size), device, counts.dtype, Size((output_size,)))
     lowest, highest = (n and range_of(wide)) or (0, 0)
     if lowest < 0:
         raise RuntimeError("repeats can not be negative")
@@ -231,7 +233,6 @@ def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
     total = wide.sum().item()
     if output_size is not None and output_size != total:
         raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats; got {output_size} for {total}.")
-    device = counts._device
     data = device.backend.spread_indices(wide._data, total=total)
     return cast(make(data, device, int64, Size((total,))), counts.dtype)
 

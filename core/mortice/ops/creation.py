@@ -182,7 +182,11 @@ def _like(
 ) -> Any:  # fmt: skip
     where = input._device if device is None else resolve(device)
     shape, order = size, None
-    if size is None:
+    if size is not None:
+        if not value and input.layout is not strided:
+            made = import_module("mortice.sparse").nothing
+            return made("new_zeros", size, dtype or input.dtype, device or input.device, requires_grad, layout=input.layout)
+    else:
         if layout is not None or input._device.level is not None:
             layout = input.layout if layout is None else layout
             if layout is not strided or input.layout is not strided:

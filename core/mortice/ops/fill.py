@@ -8,13 +8,14 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import bool_, promote_scalar
 from mortice.errors import ShapeError
+from mortice.layout import strided
 from mortice.levels import lane_by_lane
 from mortice.mutation import check_apart, inplace, plain
 from mortice.node import named
 from mortice.op import op
 from mortice.ops import bounds
 from mortice.ops.arguments import numpy_names
-from mortice.ops.creation import filled
+from mortice.ops.creation import filled, full_like
 from mortice.ops.index import _set_plainly
 from mortice.ops.index_advanced import _index_write, _take, flat_nonzero
 from mortice.ops.index_basic import _set_slice, basic_key
@@ -153,6 +154,8 @@ def fill(input: Any, value: Any) -> Any:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
         )
+    if input._device.level is not None and input.layout is not strided and not isinstance(value, TensorBase) and value:
+        return full_like(input, value)  # where it has any, which is what is compressed
     return _fill(input, _value_tensor("fill", input, value))
 
 

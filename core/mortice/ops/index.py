@@ -330,6 +330,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
     if _set_plainly(input, key, value) or _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
         return
+    if input._device.level is not None and input.layout is not strided:
+        raise TypeError("setitem: Cannot assign to a sparse tensor")
     key = as_key(key)
     if not isinstance(value, TensorBase):
         from mortice.ops.data import tensor

@@ -191,13 +191,10 @@ def randn_like(
     memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw normal numbers in another tensor's shape, dtype and device."""
-    try:
+    if input.layout in (strided, sparse_coo):
         made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
-    except NotImplementedError:
-        if input.layout in (strided, sparse_coo):
-            raise
-        made = import_module("mortice.sparse").like(input, 0, dtype, device, None)  # numbers where it has any
-        made.values().normal_(generator=generator)
+    else:
+        made = normal_(import_module("mortice.sparse").like(input, 0, dtype, device, None), generator=generator)
     return finish(made, requires_grad, pin_memory)
 
 
@@ -495,6 +492,9 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
+    if self._device.level is not None and self.layout not in (strided, sparse_coo):
+        self.values().normal_(mean, std, generator=generator)  # numbers where it has any
+        return self
     d = _floating("normal_", self.dtype)
     if (made := _at_once("random_normal", self, d, generator, mean, std)) is None:
         z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)

@@ -11,7 +11,7 @@ from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import CLASS_NAMES, DType, get_default_dtype, int64, uint8
-from mortice.layout import contiguous_format, preserve_format
+from mortice.layout import contiguous_format, preserve_format, sparse_coo
 from mortice.mutation import check_writable
 from mortice.notice import warn
 from mortice.ops.creation import empty, sized
@@ -346,6 +346,8 @@ def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> A
     """Change the shape in place to that of another tensor; preserve_format takes its order in memory too."""
     if memory_format is preserve_format:
         memory_format = contiguous_format if the_template.is_contiguous() else format_of(the_template)
+    if input.layout is sparse_coo:
+        return input.resize_as_sparse_(the_template)
     return resize_(input, the_template.shape, memory_format=memory_format)
 
 

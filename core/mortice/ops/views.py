@@ -13,7 +13,7 @@ from mortice.call import as_view
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
-from mortice.layout import contiguous_format
+from mortice.layout import contiguous_format, sparse_coo
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.notice import warn
@@ -259,6 +259,11 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 @numpy_names
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
+    if input.layout is sparse_coo:
+        from mortice.ops.creation import arange
+        from mortice.ops.index_rows import index_select
+
+        return index_select(input, dim, arange(start, start + length, device=input.device), out=out)
     made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
     return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 

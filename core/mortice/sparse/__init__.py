@@ -15,14 +15,14 @@ from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, spars
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.notice import warn
-from mortice.shape import check_sizes
+from mortice.shape import check_dim, check_sizes
 from mortice.sparse import rules
 from mortice.sparse.compressed import (
     Compressed, check_sparse_tensor_invariants, compress, sparse_bsc_tensor, sparse_bsr_tensor,
     sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor,
 )
 from mortice.sparse.coo import (
-    LEVEL, Sparse, buffer_of, coalesce, hspmm, layout_name, place, resize_as_sparse_, smm, sspaddmm, values_of,
+    LEVEL, Sparse, add_up, buffer_of, coalesce, hspmm, layout_name, place, resize_as_sparse_, smm, sspaddmm, values_of,
     wrap,
 )
 from mortice.tensor import TensorBase, make
@@ -42,8 +42,13 @@ def nothing(
         raise RuntimeError(
             f"{name}: Only batched sparse compressed (non-block) tensors are supported, but got {layout_name(layout)} of size {list(shape)}"
         )
-    made = wrap(rules.nothing(shape, like.dtype, like._device, dense))
-    return (made if layout is sparse_coo else compress(made, layout)).requires_grad_(requires_grad)
+    if layout is sparse_coo:
+        data = rules.nothing(shape, like.dtype, like._device, dense)
+    else:
+        batch = shape[:-2]
+        starts = mortice.zeros(*batch, shape[-2 if layout is sparse_csr else -1] + 1, dtype=mortice.int64, device=like.device)
+        data = Compressed(layout, starts, starts.new_zeros(*batch, 0), like, shape)
+    return wrap(data).requires_grad_(requires_grad)
 
 
 def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
@@ -92,7 +97,7 @@ def sparse_coo_tensor(
         return nothing("sparse_coo_tensor", indices if size is None else size, dtype, device, requires_grad)
     values = mortice.as_tensor(values, dtype=dtype, device=device)
     values = values if values.ndim else values.reshape(1)
-    places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
+    places = mortice.as_tensor(indices, device=values.device).to(mortice.int64).detach()
     name = "sparse_coo_tensor"
     if places.ndim != 2:
         raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {list(places.shape)}")
@@ -103,17 +108,16 @@ def sparse_coo_tensor(
         )
     n, many = tuple(places.shape)
     if size is None:
-        if not many:
-            raise RuntimeError(f"{name}: expected a size where there are no indices to tell it; got none.")
-        shape = mortice.Size([*(places.amax(1) + 1).tolist(), *values.shape[1:]])
+        shape = mortice.Size([*((places.amax(1) + 1).tolist() if many else [0] * n), *values.shape[1:]])
     else:
         shape = mortice.Size([int(s) for s in size])
-    if len(shape) != n + values.ndim - 1 or tuple(shape)[n:] != tuple(values.shape)[1:]:
+    if len(shape) != n + values.ndim - 1:
         raise RuntimeError(
-            f"{name}: number of dimensions must be sparse_dim ({n}) + dense_dim ({values.ndim - 1}), and values of the dense "
-            f"dims' sizes; got size {list(shape)} and values of shape {list(values.shape)}."
+            f"{name}: number of dimensions must be sparse_dim ({n}) + dense_dim ({values.ndim - 1}), but got {len(shape)}"
         )
-    if many and n:
+    if shape[n:] != values.shape[1:]:
+        raise RuntimeError(f"{name}: values has incorrect size, expected {[many, *shape[n:]]}, got {list(values.shape)}")
+    if many and n and not places.is_meta:
         low, high = places.amin(1).tolist(), places.amax(1).tolist()
         for d in range(n):
             if low[d] < 0:
@@ -122,7 +126,7 @@ def sparse_coo_tensor(
                 raise RuntimeError(f"{name}: size is inconsistent with indices: for dim {d}, size is {shape[d]} but found index {high[d]}")
     if requires_grad:
         values = values.detach()
-    made = place(Sparse(places, values.detach(), shape, bool(is_coalesced)), values)
+    made = place(Sparse(places, values.detach(), shape, many < 2 if is_coalesced is None else is_coalesced), values)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -270,12 +274,13 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def _normalised(t: Any, dim: int, dtype: Any, log: bool) -> Any:
-    buffer_of("log_softmax" if log else "softmax", t)
+    name = "log_softmax" if log else "softmax"
+    buffer_of(name, t)
     t = coalesce(t if dtype is None else t.to(dtype))
-    data, values, axis = t._data, values_of(t), dim % t.ndim
+    data, values, axis = t._data, values_of(t), check_dim(name, dim, t.ndim)
     n = data.sparse_dim
     if axis >= n:
-        return place(data, (mortice.log_softmax if log else mortice.softmax)(values, axis - n + 1))
+        return place(data, getattr(mortice, name)(values, axis - n + 1))
     others = [d for d in range(n) if d != axis]
     rows = mortice.stack([data.indices[d] for d in others]) if others else data.indices[:0]
     _, where, counts = Sparse(rows, values.detach(), [t.shape[d] for d in others]).merged
@@ -332,7 +337,7 @@ class SparseRows(Node):
         table = self.table
         run = modes.running
         if as_tensor or run is None or run.selective:
-            dense = mortice.zeros(table.shape, dtype=g.dtype, device=g.device).index_add(0, at, rows)
+            dense = add_up(rows, at, table.shape[0])
             return (dense if as_tensor else dense._data,)
         made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
         run.after.append(lambda: arrive(table, made, True, _gradients, True))

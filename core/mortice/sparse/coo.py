@@ -36,7 +36,8 @@ class Sparse:
     layout, node = sparse_coo, "SparseCooTensorWithDimsAndTensorsBackward0"
 
     def __init__(self, indices: Any, values: Any, shape: Any, coalesced: bool = False) -> None:
-        self.indices, self.values, self.shape, self.coalesced = indices, values, Size(shape), coalesced
+        self.indices, self.values, self.shape = indices, values, Size(shape)
+        self.coalesced = coalesced or not self.nnz
 
     @property
     def distinct(self) -> bool:
@@ -81,6 +82,10 @@ class Sparse:
         numbers, where, counts = mortice.unique(self.numbers, return_inverse=True, return_counts=True)
         sizes = tuple(self.shape)[: self.sparse_dim]
         return places(numbers, sizes) if sizes else self.indices[:, :1], where, counts
+
+    def emptied(self) -> Sparse:
+        """Return it without any value."""
+        return Sparse(self.indices[:, :0], self.values[:0], self.shape, True)
 
     def with_values(self, values: Any) -> Sparse:
         """Return other values at the same places."""
@@ -127,7 +132,8 @@ class SparseLevel(Level):
         def part(x: Any) -> Any:
             return make(move(x._data, source.inner, target.inner), target.inner, x.dtype, x.shape) if isinstance(x, TensorBase) else x
 
-        return type(data)(*map(part, data.pieces()))
+        kept = data.emptied() if target.type == "meta" else data
+        return type(data)(*map(part, kept.pieces()))
 
     def meet(self, op: Any, args: Any, attrs: dict[str, Any], out: Any) -> Any:
         given = [a for a in args if isinstance(a, TensorBase)]
@@ -138,12 +144,12 @@ class SparseLevel(Level):
 
     def text(self, t: Any) -> str:
         def part(name: str, x: Any) -> str:
-            size = "" if x.numel() else f", size={tuple(x.shape)}"
+            size = "" if x.numel() and not x.is_meta else f", size={tuple(x.shape)}"
             return f"{name}=tensor({body(x.detach(), 15 + len(name))}{size})"
 
         unsaid = (f"dtype={mortice.int64}", f"dtype={mortice.bool}")
         rest, at = [s for s in suffixes(t) if s[:5] != "size=" and s not in unsaid], 0 if t.is_cpu else 1
-        rest[at:at] = [f"size={tuple(t.shape)}", f"nnz={_nnz(t)}"]
+        rest[at:at] = [f"size={tuple(t.shape)}", *([] if t.is_meta else [f"nnz={_nnz(t)}"])]
         rest.insert(len(rest) - bool(t._rg), f"layout={t.layout}")
         text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._data.parts.items()])
         return join_suffixes(text, rest, 7, below=t.is_sparse)
@@ -154,7 +160,7 @@ class SparseLevel(Level):
     def no_memory(self, name: str) -> Exception:
         if name == "numpy":
             return TypeError(f"can't convert Sparse layout tensor to numpy. {HINT}")
-        return RuntimeError(f"{name}: a sparse tensor has no memory of its own. {HINT}")
+        return NotImplementedError(f"{name}: a sparse tensor has no memory of its own. {HINT}")
 
 
 LEVEL = SparseLevel()
@@ -201,7 +207,7 @@ def values_of(t: Any) -> Any:
         if data.distinct:
             return (place(data, g),)
         indices, where, counts = data.merged  # values of one place have one gradient
-        total = mortice.zeros((len(counts), *g.shape[1:]), dtype=g.dtype, device=g.device).index_add(0, where, g)
+        total = add_up(g, where, len(counts))
         each = total / counts.reshape(-1, *[1] * (g.ndim - 1)).to(g.dtype)
         return (place(Sparse(indices, each, data.shape, True), each),)
 
@@ -241,6 +247,13 @@ def all_values(t: Any, dim: Any, keepdim: bool) -> Any:
     return values_of(merge(t))
 
 
+def add_up(values: Any, where: Any, many: int) -> Any:
+    """Add up what comes to each of so many positions."""
+    d = values.dtype
+    sums = mortice.zeros(many, *values.shape[1:], dtype=mortice.int64 if d is mortice.bool else d, device=values.device)
+    return sums.index_add(0, where, values.to(sums.dtype)).to(d)
+
+
 def coalesce(self: Any) -> Any:
     """Return the same tensor with every place once, and in order; the values of one place are added up."""
     buffer_of("coalesce", self)
@@ -252,10 +265,8 @@ def merge(self: Any) -> Any:
     data = self._data
     if data.coalesced:
         return self
-    values, (indices, where, _) = values_of(self), data.merged
-    d = values.dtype
-    total = mortice.zeros((indices.shape[1], *values.shape[1:]), dtype=mortice.int64 if d is mortice.bool else d, device=values.device)
-    total = total.index_add(0, where, values.to(total.dtype)).to(d)
+    indices, where, _ = data.merged
+    total = add_up(values_of(self), where, indices.shape[1])
     return place(Sparse(indices, total.detach(), data.shape, True), total)
 
 

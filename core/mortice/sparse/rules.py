@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
@@ -36,7 +37,8 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
     _alike("add", x, y)
     if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
         return RULES["clone"](k, x if x.nnz else y)  # type: ignore[no-any-return]
-    if x.coalesced and y.coalesced and x.nnz == y.nnz and mortice.equal(x.indices, y.indices):
+    known = x.coalesced and y.coalesced and x.nnz == y.nnz
+    if x.indices is y.indices or (known and (not x.nnz or mortice.equal(x.indices, y.indices))):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
     made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
     return _merged(made) if x.coalesced and y.coalesced else made
@@ -62,10 +64,12 @@ def _mul(k: Any, x: Any, y: Any) -> Sparse:
     return Sparse(x.indices.index_select(1, here), both.index_select(0, here), x.shape, True)
 
 
-def _div(k: Any, x: Any, y: Any) -> Sparse:
-    if isinstance(y, Sparse):
-        raise RuntimeError(f"div: Sparse division requires a scalar or zero-dim dense tensor divisor. {HINT}")
-    return x.with_values(x.values / y)
+def _div(k: Any, x: Any, y: Any, rounding_mode: Any = None) -> Sparse:
+    if not is_number(y):
+        kind = "floor division" if rounding_mode == "floor" else "division"
+        raise RuntimeError(f"div: Sparse {kind} requires a scalar or zero-dim dense tensor divisor (got shape {list(y.shape)}). {HINT}")
+    x = x if rounding_mode is None or x.distinct else _merged(x)
+    return x.with_values(mortice.div(x.values, y, rounding_mode=rounding_mode))
 
 
 def _pow(k: Any, x: Any, y: Any) -> Sparse:
@@ -196,6 +200,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
     "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
     "fill": _fill, "full_like": _fill, "view": _view, "reshape": _reshape, "stack": _stack,
+    "view_scatter": lambda k, x, part, steps: part,
     "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
@@ -330,21 +335,31 @@ def _mixed_add(x: Any, y: Any) -> Any:
     return rows.index_add(0, data.numbers, values).reshape(x.shape)
 
 
+def _broadcast(t: Any, shape: Any) -> Any:
+    while t.ndim < len(shape):
+        t = t.unsqueeze(0)
+    for d, size in enumerate(shape):
+        if t.shape[d] != size:
+            t = t.index_select(d, mortice.zeros(size, dtype=mortice.int64, device=t._data.values.device))
+    return t
+
+
 def _mixed_mul(x: Any, y: Any) -> Any:
     t, other = (x, y) if _sparse(x) else (y, x)
+    shape = Size(mortice.broadcast_shapes(t.shape, other.shape))
+    if shape != t.shape:
+        if t.layout is not sparse_coo:
+            raise RuntimeError(f"mul: expected a dense tensor that broadcasts to {told(t._data)}; got {tuple(other.shape)}.")
+        t = _broadcast(t, shape)
     data = t._data
-    if Size(mortice.broadcast_shapes(t.shape, other.shape)) != t.shape:
-        raise RuntimeError(f"mul: expected a dense tensor that broadcasts to {told(data)}; got {tuple(other.shape)}.")
     return place(data, values_of(t) * (take(other.expand(t.shape), data) if other.shape else other))
 
 
-def _mixed_div(x: Any, y: Any) -> Any:
+def _mixed_div(x: Any, y: Any, rounding_mode: Any = None) -> Any:
     if not _sparse(x) or y.shape:
-        raise RuntimeError(
-            "div: Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
-            f"{list(y.shape)} for divisor). {HINT}"
-        )
-    return place(x._data, values_of(x) / y)
+        _div(None, x, y, rounding_mode)
+    x = x if rounding_mode is None else merge(x)
+    return place(x._data, mortice.div(values_of(x), y, rounding_mode=rounding_mode))
 
 
 def _mixed_matmul(x: Any, y: Any) -> Any:
@@ -373,10 +388,13 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
 
 
 def _mixed_take(x: Any, index: Any, axis: int) -> Any:
-    """Pick positions along a sparse dim."""
-    if not _sparse(x) or axis >= x._data.sparse_dim or x.layout is not sparse_coo:
-        raise refusal("index_select along a dense dim, or of a compressed tensor", x._data, index._data)
+    """Pick positions along a dim."""
+    if not _sparse(x) or x.layout is not sparse_coo:
+        raise refusal("index_select of a compressed tensor", x._data, index._data)
     data = x._data
+    if axis >= data.sparse_dim:
+        values = values_of(x).index_select(axis - data.sparse_dim + 1, index)
+        return place(Sparse(data.indices, values.detach(), x.shape[:axis] + index.shape + x.shape[axis + 1 :], data.coalesced), values)
     along, order = data.indices[axis].sort(stable=True)
     left, right = _pairs(index.to(mortice.int64), along, x.shape[axis])
     picked = order[right]
@@ -398,4 +416,7 @@ MIXED: dict[str, Callable[..., Any]] = {
     "add": _mixed_add, "sub": _mixed_sub, "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
     "take": _mixed_take, "linear": lambda x, w, b=None: _mixed_matmul(x, w.t()) if b is None else _mixed_matmul(x, w.t()) + b,
 }  # fmt: skip
+for _name in ("floordiv", "floor_divide", "div_floor", "div_trunc"):
+    _mode = "trunc" if "trunc" in _name else "floor"
+    RULES[_name], MIXED[_name] = partial(_div, rounding_mode=_mode), partial(_mixed_div, rounding_mode=_mode)
 LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
