@@ -40,7 +40,7 @@ _LEAD = {
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.pin_memory": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
-    "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
+    "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.

@@ -20,11 +20,13 @@ class _State(threading.local):
     """What this thread has switched off, and the modes that it is in, innermost last."""
 
     classes_off = modes_off = 0
+    untold = 0  # how often it was said that classes shall not be told of operators
     skipping = False  # whether the next to look for classes and modes shall see none
     modes: tuple[Any, ...] = ()
 
 
 _state = _State()
+CLASSES: Any = None  # the module `subclasses`, once a class has `__torch_dispatch__`
 
 
 # ---- who is asked ----
@@ -210,7 +212,7 @@ class Overridable(StandIn):
             if self._name == "einsum" and len(args) == 2 and isinstance(args[0], str) and type(args[1]) in (list, tuple):
                 return self(args[0], *args[1])  # as PyTorch calls itself again: classes see the operands one by one
             return handle_torch_function(self, values, *args, **kwargs)
-        return self._fn(*args, **kwargs)
+        return self._fn(*args, **kwargs) if CLASSES is None else CLASSES.reach(self, values, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self
@@ -244,7 +246,7 @@ class _Method(Overridable):
         values = (*args, *kwargs.values()) if kwargs else args
         found = _overloaded(values)
         if not found and not (_state.modes and _modes()):
-            return self.__wrapped__(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs) if CLASSES is None else CLASSES.reach(self, values, args, kwargs)
         if self.operator:  # what declines here may be answered by the other operand's operator
             try:
                 return _ask(self.told, found, args, kwargs)
@@ -282,6 +284,8 @@ class _Attribute:
             return of_tensor.__get__(instance)
         if _modes() or _overloaded((instance,)):
             return handle_torch_function(of_tensor.__get__, (instance,), instance)
+        if not self.quiet and hasattr(type(instance), "__torch_dispatch__"):
+            return instance.detach() if self.name == "data" else CLASSES.reach(_Reading(of_tensor.fget, ""), (instance,), (instance,), {})
         return of_tensor.__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -290,6 +294,10 @@ class _Attribute:
             handle_torch_function(of_tensor.__set__, (instance,), instance, value)
         else:
             of_tensor.__set__(instance, value)
+
+
+class _Reading(Overridable):
+    """What reads an attribute that is computed with operators."""
 
 
 # Operators, and the methods under whose names PyTorch tells of them; None is told of as it is called.

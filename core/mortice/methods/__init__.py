@@ -86,6 +86,14 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         made.requires_grad = require_grad
         return made
 
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: Any, size: Any, strides: Any = None, storage_offset: Any = None, memory_format: Any = None, dtype: Any = None,
+        layout: Any = strided_layout, device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Return a tensor of a class with `__torch_dispatch__` that has no elements; the class says what it wraps."""
+        return import_module("mortice.subclasses").wrapper(cls, size, strides, dtype, device, requires_grad)
+
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
         if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
@@ -98,7 +106,9 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__torch_function__ is not _disabled_torch_function_impl:
+        if getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl):
+            import_module("mortice.subclasses").tell(cls)
+        elif cls.__torch_function__ is not _disabled_torch_function_impl:
             import_module("mortice.overrides").follow(cls)
 
     # Of a class derived from Tensor it is asked about every call of a public function or method; see `mortice.overrides`.

@@ -48,6 +48,10 @@ def _fused_step_(
     changed = (params, *state)
     lists = changed if grads is None else (params, grads, *state)
     first = params[0]._device
+    if first.base is not first and first.level is None:  # of wrappers
+        from mortice.subclasses import step
+
+        return step(kernel, lists, changed, numbers)
     for tensors in lists:
         for t, p in zip(tensors, params):
             if t._device is not first or t.dtype is not p.dtype:
@@ -112,7 +116,8 @@ def _by_device(
     """Take one step for each device; refuse a parameter whose gradient or state is elsewhere or of another dtype."""
     members: dict[Any, list[int]] = {}
     for i, p in enumerate(params):
-        for t in [tensors[i] for tensors in (grads or (), *state) if tensors]:
+        wrapper = p._device.base is not p._device and p._device.level is None
+        for t in [tensors[i] for tensors in (grads or (), *state) if tensors and not wrapper]:
             if t._device is not p._device:
                 raise DeviceError(f"{kernel}: expected gradient and state on {p.device}; got {t.device}. Move them there.")
             if t.dtype is not p.dtype:
