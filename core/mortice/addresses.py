@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
     "_C._functorch": "_C",
+    "ao.nn": "ao", "ao.nn.intrinsic": "ao.quantization.intrinsic", "ao.nn.intrinsic.qat": "ao.quantization.intrinsic_qat",
+    "ao.nn.qat": "ao.quantization.qat", "ao.nn.quantized": "ao.quantization.quantize",
+    "ao.quantization.quantization_mappings": "ao.quantization.quantize", "nn.intrinsic": "ao.quantization.intrinsic",
+    "nn.intrinsic.qat": "ao.quantization.intrinsic_qat", "nn.qat": "ao.quantization.qat", "nn.quantized": "ao.quantization.quantize",
+    "quantization": "ao.quantization",
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
@@ -44,7 +49,7 @@ _LEAD = {
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.summary", "utils.tensorboard", "vision")
+_PARTS = ("ao.quantization", "distributions", "doctor", "fx", "masked", "metrics", "utils.summary", "utils.tensorboard", "vision")
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 
