@@ -284,7 +284,7 @@ DISPATCH: Callable[..., Any] = slow
 _quiet: set[type] = set()  # types that take no calls over
 
 
-def ASK(what: Any, args: Any, attrs: Any) -> Any:
+def ASK(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
     """Give the call of a function, or of a method by its name, to the class of an operand that is no tensor.
 
     `asking` does, whose function takes this one's place once such a class is seen.

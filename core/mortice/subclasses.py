@@ -29,7 +29,7 @@ from mortice.shape import contiguous_strides
 from mortice.tensor import TensorBase
 
 told: set[type] = set()  # the classes that are told
-_graphs: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by their ids, nodes of operators in which their tensors took part, and such leaves
+_graphs: WeakValueDictionary[int, Any] = WeakValueDictionary()  # nodes of their operators, and leaves
 _of_plain = call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk
 
 

@@ -48,11 +48,13 @@ def values(t: Any) -> Any:
 
 
 CALLS = [
-    lambda lib, x: x + 1, lambda lib, x: lib.ones(2, 2) + x, lambda lib, x: lib.nn.Parameter(lib.ones(2, 2)) * x, lambda lib, x: (x * x).exp().sum(),
+    lambda lib, x: x + 1, lambda lib, x: lib.ones(2, 2) + x, lambda lib, x: lib.nn.Parameter(lib.ones(2, 2)) * x,
+    lambda lib, x: (x * x).exp().sum(),
     lambda lib, x: lib.nn.functional.linear(x, lib.ones(3, 2), lib.zeros(3)), lambda lib, x: lib.nn.functional.softmax(x, 1),
     lambda lib, x: x.view(4).reshape(2, 2).t(), lambda lib, x: x[0, 1:], lambda lib, x: x.sum().item(), lambda lib, x: x.data,
     lambda lib, x: lib.zeros_like(x), lambda lib, x: x.clone(), lambda lib, x: x.double(), lambda lib, x: lib.cat([x, lib.ones(1, 2)]),
-    lambda lib, x: x.max(1).values, lambda lib, x: lib.where(x > 2, x, 0.0), lambda lib, x: lib.equal(x, x), lambda lib, x: bool((x > 0).all()),
+    lambda lib, x: x.max(1).values, lambda lib, x: lib.where(x > 2, x, 0.0), lambda lib, x: lib.equal(x, x),
+    lambda lib, x: bool((x > 0).all()),
     lambda lib, x: x.relu().mean(0), lambda lib, x: lib.nn.LayerNorm(2)(x).sum(), lambda lib, x: x.detach().add_(1),
     lambda lib, x: [x.requires_grad, x.is_leaf, (x * 2).is_leaf, list(x.shape), list(x.stride()), str(x.device), str(x.dtype)[-7:]],
     lambda lib, x: lib.autograd.grad((x**3).sum(), x)[0], lambda lib, x: lib.autograd.grad((x.exp() * x).sum(), x)[0],
@@ -179,7 +181,7 @@ def test_a_layer_trains_a_weight_that_keeps_whole_numbers() -> None:
     assert x.grad.tolist() == [[0.5, -1.0]] and layer.weight.grad.tolist() == [[1, 3]] and type(layer.weight.grad) is mt.Tensor
     mt.optim.SGD(layer.parameters(), lr=0.25).step()
     assert layer.weight.whole.tolist() == [[2, -14]] and layer.bias.tolist() == [0.75]
-    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'aten.sin.default'; all __torch_dispatch__ handlers returned NotImplemented"):
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.sin.default'; all __torch_dispatch__ handlers"):
         layer.weight.sin()
 
 

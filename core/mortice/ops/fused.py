@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 from mortice.dtype import float32
@@ -49,9 +50,7 @@ def _fused_step_(
     lists = changed if grads is None else (params, grads, *state)
     first = params[0]._device
     if first.base is not first and first.level is None:  # of wrappers
-        from mortice.subclasses import step
-
-        return step(kernel, lists, changed, numbers)
+        return import_module("mortice.subclasses").step(kernel, lists, changed, numbers)  # type: ignore[no-any-return]
     for tensors in lists:
         for t, p in zip(tensors, params):
             if t._device is not first or t.dtype is not p.dtype:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice import Tensor
-from mortice.dispatching import TorchDispatchMode
+from mortice.dispatching import TorchDispatchMode, modes
 from mortice.dispatching import _told as _disable_current_modes  # noqa: F401
-from mortice.modes import modes
 
 __all__ = [
     "TorchDispatchMode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing",

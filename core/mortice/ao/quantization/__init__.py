@@ -8,11 +8,13 @@ from mortice.ao.quantization.fake_quantize import *
 from mortice.ao.quantization.fuse_modules import *
 from mortice.ao.quantization.observer import *
 from mortice.ao.quantization.qconfig import *
+from mortice.ao.quantization.quantize import *
 from mortice.ao.quantization.quantize import (
     DEFAULT_MODULE_TO_ACT_POST_PROCESS as DEFAULT_MODULE_TO_ACT_POST_PROCESS,
+)
+from mortice.ao.quantization.quantize import (
     DEFAULT_QAT_MODULE_MAPPINGS as DEFAULT_QAT_MODULE_MAPPINGS,
 )
-from mortice.ao.quantization.quantize import *
 from mortice.ao.quantization.stubs import *
 
 ObserverOrFakeQuantize = observer.ObserverBase | fake_quantize.FakeQuantizeBase

@@ -8,11 +8,19 @@ import mortice
 from mortice import Tensor, nn
 from mortice.ao.quantization import functional
 from mortice.ao.quantization.functional import (
-    per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric,
+    per_channel_affine_float_qparams,
+    per_channel_symmetric,
+    per_tensor_affine,
+    per_tensor_symmetric,
 )  # fmt: skip
 from mortice.ao.quantization.observer import (
-    FixedQParamsObserver, HistogramObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver, Partial,
-    default_fixed_qparams_range_0to1_observer, default_fixed_qparams_range_neg1to1_observer,
+    FixedQParamsObserver,
+    HistogramObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    Partial,
+    default_fixed_qparams_range_0to1_observer,
+    default_fixed_qparams_range_neg1to1_observer,
 )  # fmt: skip
 
 
@@ -229,6 +237,4 @@ default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_arg
 fused_wt_fake_quant_range_neg_127_to_127 = default_fused_wt_fake_quant.with_args(quant_min=-127, eps=2**-12)
 fused_per_channel_wt_fake_quant_range_neg_127_to_127 = default_fused_per_channel_wt_fake_quant.with_args(quant_min=-127, eps=2**-12)
 
-__all__ = [n for n in dir() if n.endswith(("fake_quant", "_127_to_127", "able_observer")) or (n.startswith("F") and "FakeQuantize" in n)] + [
-    "FakeQuantizeBase"
-]
+__all__ = [n for n in dir() if n.endswith(("fake_quant", "_127_to_127", "able_observer")) or "FakeQuantize" in n]

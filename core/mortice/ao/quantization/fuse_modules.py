@@ -11,8 +11,8 @@ from mortice.ao.quantization import intrinsic
 from mortice.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 __all__ = [
-    "fuse_conv_bn", "fuse_conv_bn_relu", "fuse_convtranspose_bn", "fuse_known_modules", "fuse_linear_bn", "fuse_modules", "fuse_modules_qat",
-    "get_fuser_method",
+    "fuse_conv_bn", "fuse_conv_bn_relu", "fuse_convtranspose_bn", "fuse_known_modules", "fuse_linear_bn", "fuse_modules",
+    "fuse_modules_qat", "get_fuser_method",
 ]  # fmt: skip
 
 

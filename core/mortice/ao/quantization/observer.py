@@ -9,7 +9,12 @@ from typing import Any
 import mortice
 from mortice import Tensor, nn
 from mortice.ao.quantization.functional import (
-    per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric, qscheme,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_channel_symmetric,
+    per_tensor_affine,
+    per_tensor_symmetric,
+    qscheme,
 )  # fmt: skip
 
 _EPS = 2.0**-23
@@ -209,8 +214,9 @@ class MovingAverageMinMaxObserver(_Averaging, MinMaxObserver):
     """Watch a moving average of the least and the largest number."""
 
     def __init__(
-        self, averaging_constant: float = 0.01, dtype: Any = mortice.quint8, qscheme: qscheme = per_tensor_affine, *rest: Any, **options: Any
-    ) -> None:
+        self, averaging_constant: float = 0.01, dtype: Any = mortice.quint8, qscheme: qscheme = per_tensor_affine,
+        *rest: Any, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(dtype, qscheme, *rest, **options)
         self.averaging_constant = averaging_constant
 
@@ -452,7 +458,9 @@ default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=
 default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(dtype=mortice.qint8, qscheme=per_channel_symmetric)
 per_channel_weight_observer_range_neg_127_to_127 = default_per_channel_weight_observer.with_args(quant_min=-127, quant_max=127, eps=2**-12)
 default_dynamic_quant_observer = PlaceholderObserver.with_args(dtype=mortice.quint8, quant_min=0, quant_max=255, is_dynamic=True)
-default_float_qparams_observer = PerChannelMinMaxObserver.with_args(dtype=mortice.quint8, qscheme=per_channel_affine_float_qparams, ch_axis=0)
+default_float_qparams_observer = PerChannelMinMaxObserver.with_args(
+    dtype=mortice.quint8, qscheme=per_channel_affine_float_qparams, ch_axis=0
+)
 default_fixed_qparams_range_neg1to1_observer = FixedQParamsObserver.with_args(
     scale=2 / 256, zero_point=128, dtype=mortice.quint8, quant_min=0, quant_max=255
 )

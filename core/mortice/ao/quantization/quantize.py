@@ -89,8 +89,9 @@ def get_embedding_qat_module_mappings() -> dict[Any, Any]:
 def get_default_qconfig_propagation_list() -> set[Any]:
     """Return the types of layers that are watched."""
     fused = {getattr(intrinsic, name) for name in intrinsic.__all__}
-    rounding = {kind for kind in DEFAULT_QAT_MODULE_MAPPINGS.values()}
-    return {getattr(nn, name) for name in _WATCHED} | fused | rounding | {*DEFAULT_QAT_MODULE_MAPPINGS, QuantStub, DeQuantStub, FloatFunctional}
+    rounding = {*DEFAULT_QAT_MODULE_MAPPINGS.values()}
+    marks = {QuantStub, DeQuantStub, FloatFunctional}
+    return {getattr(nn, name) for name in _WATCHED} | fused | rounding | {*DEFAULT_QAT_MODULE_MAPPINGS} | marks
 
 
 def no_observer_set() -> set[Any]:
@@ -155,8 +156,9 @@ def _add_observers(module: Any, listed: set[Any], whole: set[Any], device: Any, 
 
 
 def prepare(
-    model: Any, inplace: bool = False, allow_list: Any = None, observer_non_leaf_module_list: Any = None, prepare_custom_config_dict: Any = None
-) -> Any:
+    model: Any, inplace: bool = False, allow_list: Any = None, observer_non_leaf_module_list: Any = None,
+    prepare_custom_config_dict: Any = None,
+) -> Any:  # fmt: skip
     """Return a model with observers behind its layers, as its `qconfig` and those of modules within say; `inplace` changes itself."""
     model = model if inplace else copy.deepcopy(model)
     propagate_qconfig_(model)
@@ -204,7 +206,7 @@ def convert(
     """
     if mapping is None:
         raise NotImplementedError(
-            "convert: expected a mapping; got None. Layers that compute with int8 are left out: export the trained model, or use it as it is."
+            "convert: expected a mapping; got None. Layers that compute with int8 are left out: use the trained model as it is."
         )
     module = module if inplace else copy.deepcopy(module)
     _swap(module, mapping, (convert_custom_config_dict or {}).get("observed_to_quantized_custom_module_class", {}))
