@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
     "_C._functorch": "_C",
-    "ao.nn": "ao", "ao.nn.intrinsic": "ao.quantization.intrinsic", "ao.nn.intrinsic.qat": "ao.quantization.intrinsic_qat",
-    "ao.nn.qat": "ao.quantization.qat", "ao.nn.quantized": "ao.quantization.quantize",
-    "ao.quantization.quantization_mappings": "ao.quantization.quantize", "nn.intrinsic": "ao.quantization.intrinsic",
-    "nn.intrinsic.qat": "ao.quantization.intrinsic_qat", "nn.qat": "ao.quantization.qat", "nn.quantized": "ao.quantization.quantize",
-    "quantization": "ao.quantization",
+    "ao.nn": "ao", "quantization": "ao.quantization",
+    **{
+        f"{above}nn.{name}": f"ao.quantization.{there}" for above in ("", "ao.") for name, there in (
+            ("intrinsic", "intrinsic"), ("intrinsic.qat", "intrinsic_qat"), ("qat", "qat"), ("quantized", "quantize"),
+        )
+    },
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
@@ -49,7 +50,7 @@ _LEAD = {
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = ("ao.quantization", "distributions", "doctor", "fx", "masked", "metrics", "utils.summary", "utils.tensorboard", "vision")
+_PARTS = "ao.quantization distributions doctor fx masked metrics subclasses utils.summary utils.tensorboard vision".split()
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 

@@ -87,12 +87,9 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         return made
 
     @staticmethod
-    def _make_wrapper_subclass(
-        cls: Any, size: Any, strides: Any = None, storage_offset: Any = None, memory_format: Any = None, dtype: Any = None,
-        layout: Any = strided_layout, device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any,
-    ) -> Any:  # fmt: skip
-        """Return a tensor of a class with `__torch_dispatch__` that has no elements; the class says what it wraps."""
-        return import_module("mortice.subclasses").wrapper(cls, size, strides, dtype, device, requires_grad)
+    def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
+        """Return a tensor of a class with `__torch_dispatch__`, without elements; see `subclasses`."""
+        return import_module("mortice.subclasses").wrapper(*args, **kwargs)
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
@@ -106,7 +103,8 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl):
+        told = getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl)
+        if told and hasattr(import_module("mortice"), "subclasses"):
             import_module("mortice.subclasses").tell(cls)
         elif cls.__torch_function__ is not _disabled_torch_function_impl:
             import_module("mortice.overrides").follow(cls)

@@ -264,27 +264,23 @@ def _hooks() -> Any:
 
 
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    makers = _rebuild_tensor, _rebuild_tensor_v3, _rebuild_meta, _rebuild_wrapper
-    if not isinstance(function, Known) or function.function not in makers:
+    if isinstance(function, Known) and function.function is _wrapper:
+        return _wrapper(kind, args, state)
+    if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3, _rebuild_meta):
         raise UnpicklingError("load: expected a way to make a tensor.")
-    if kind is not TensorBase.cls and not registry.is_allowed(kind):
-        raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
     made = function.function(*args)
-    if function.function is _rebuild_wrapper:
-        for name, value in {k: v for part in (state if isinstance(state, tuple) else (state,)) for k, v in (part or {}).items()}.items():
-            if not isinstance(name, str) or name.startswith("__") or callable(getattr(kind, name, None)):
-                raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {kind.__name__}.")
-            setattr(made, name, value)
-        return made
     if kind is not TensorBase.cls:
+        if not registry.is_allowed(kind):
+            raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
         made = kind(made.detach()).requires_grad_(made._rg)
     return _with_state(made, state)
 
 
-def _rebuild_wrapper(kind: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, device: Any, requires_grad: Any) -> Any:
-    if not registry.is_allowed(kind):
-        raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
-    return kind._make_wrapper_subclass(kind, size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+def _wrapper(kind: Any, args: Any, state: Any) -> Any:
+    made = importlib.import_module("mortice.subclasses").loaded(kind, args, state) if registry.is_allowed(kind) else None
+    if made is None:
+        raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}, or sets what is no attribute; nothing was executed.")
+    return made
 
 
 def _with_state(obj: Any, state: Any) -> Any:
@@ -354,7 +350,7 @@ _KNOWN: dict[str, Any] = {
     "torch._utils._rebuild_sparse_tensor": Known(_sparse),
     "torch.serialization._get_layout": Known(_layout),
     "torch._tensor._rebuild_from_type_v2": Known(_rebuild_from_type),
-    "torch._utils._rebuild_wrapper_subclass": Known(_rebuild_wrapper),
+    "torch._utils._rebuild_wrapper_subclass": Known(_wrapper),
     "torch.Tensor": TensorBase.cls,
     "torch.nn.parameter.Parameter": Known(_parameter),
     "mortice.nn.hooks.HookDict": Known(_hooks),

@@ -213,11 +213,10 @@ class Pickler(pickle._Pickler):
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
         elif t._device.base is not t._device:
-            kind, layout = Global(type(t).__module__, type(t).__qualname__), Call(_LAYOUT, ("torch.strided",))
-            wrapper = kind, t.dtype, tuple(t.shape), t.stride(), 0, layout, t._device.base, t._rg
-            state = importlib.import_module("mortice.subclasses").attributes(t)
-            rebuild = Global("torch._utils", "_rebuild_wrapper_subclass")
-            return Call(Global("torch._tensor", "_rebuild_from_type_v2"), (rebuild, kind, wrapper, state))
+            (kind, *args), state = importlib.import_module("mortice.subclasses").saved(t)
+            kind, args[4] = Global(kind.__module__, kind.__qualname__), Call(_LAYOUT, ("torch.strided",))
+            rebuild = Global("torch._utils", "_rebuild_wrapper_subclass"), kind, (kind, *args), state
+            return Call(Global("torch._tensor", "_rebuild_from_type_v2"), rebuild)
         elif t._device.backend.has_values:
             memory, offset, strides = self._place(t)
             place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, OrderedDict())

@@ -50,8 +50,11 @@ def _place(base: Device, meta: Device) -> Device:
     return made
 
 
-def wrapper(cls: Any, size: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
-    """Make a tensor of a class that has no elements of its own."""
+def wrapper(
+    cls: Any, size: Any, strides: Any = None, storage_offset: Any = None, memory_format: Any = None, dtype: Any = None, layout: Any = None,
+    device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any,
+) -> Any:  # fmt: skip
+    """Make a tensor of a class that has no elements of its own: `Tensor._make_wrapper_subclass`."""
     outline = empty_strided(size, contiguous_strides(size) if strides is None else strides, dtype=dtype, device="meta")
     return _of_class(cls, outline._data, _place(resolve(device or "cpu"), outline._device), outline, requires_grad)
 
@@ -82,11 +85,27 @@ def _twin(t: Any) -> Any:
 
 def pickled(t: Any) -> Any:
     """Return what a wrapper is rebuilt from."""
-    return _rebuilt, (type(t), tuple(t._shape), t.stride(), t._dtype, str(t._device), t._rg, attributes(t))
+    named = {"strides": t.stride(), "dtype": t._dtype, "device": str(t._device), "requires_grad": t._rg}
+    return _rebuilt, (type(t), tuple(t._shape), named, attributes(t))
 
 
-def _rebuilt(cls: Any, *args: Any) -> Any:
-    return _with(wrapper(cls, *args[:-1]), args[-1])
+def _rebuilt(cls: Any, size: Any, named: Any, state: Any) -> Any:
+    return _with(wrapper(cls, size, **named), state)
+
+
+def saved(t: Any) -> Any:
+    """Return what PyTorch's files rebuild a wrapper from, and its attributes; for the place of its layout None."""
+    return (type(t), t._dtype, tuple(t._shape), t.stride(), 0, None, t._device.base, t._rg), attributes(t)
+
+
+def loaded(kind: Any, args: Any, state: Any) -> Any:
+    """Make a wrapper of what a file has of it; None where it would set what is no plain attribute."""
+    parts = {name: value for part in (state if isinstance(state, tuple) else (state,)) for name, value in (part or {}).items()}
+    bad = [not isinstance(name, str) or name.startswith("__") or callable(getattr(kind, name, None)) for name in parts]
+    if kind not in told or any(bad) or len(args) != 8:
+        return None
+    _, dtype, size, stride, _, _, device, requires_grad = args
+    return _with(wrapper(kind, size, stride, dtype=dtype, device=device, requires_grad=requires_grad), parts)
 
 
 def _any_told(values: Any) -> bool:
@@ -198,3 +217,29 @@ def _walk(roots: Any, grads: Any, **options: Any) -> Any:
 
 asking.CLASSES = sys.modules[__name__]
 call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk = _placed, _across, _start, _walk  # type: ignore
+
+
+# ---- what libraries take from torch.utils._python_dispatch ----
+
+
+def transform_subclass(t: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None) -> Any:
+    """Return a wrapper of what `callback(name, tensor)` makes of each tensor that one wraps."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    size, stride = t.size() if outer_size is None else outer_size, t.stride() if outer_stride is None else outer_stride
+    return type(t).__tensor_unflatten__(inner, context, size, stride)
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """Return what an operator's result is to its caller: of one that writes the tensor written, of others `out`."""
+    if func._schema.is_mutable and isinstance(args[0], TensorBase):
+        return args[0]
+    return (kwargs or {}).get("out", out)
+
+
+def _get_current_dispatch_mode() -> Any:
+    return modes.dispatch[-1] if modes.dispatch else None
+
+
+def _get_current_dispatch_mode_stack() -> list[Any]:
+    return list(modes.dispatch)
