@@ -284,8 +284,8 @@ class _Attribute:
             return of_tensor.__get__(instance)
         if _modes() or _overloaded((instance,)):
             return handle_torch_function(of_tensor.__get__, (instance,), instance)
-        if not self.quiet and hasattr(type(instance), "__torch_dispatch__"):
-            return instance.detach() if self.name == "data" else CLASSES.reach(_Reading(of_tensor.fget, ""), (instance,), (instance,), {})
+        if CLASSES is not None and not self.quiet:
+            return CLASSES.read(of_tensor, self.name, instance)
         return of_tensor.__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -294,10 +294,6 @@ class _Attribute:
             handle_torch_function(of_tensor.__set__, (instance,), instance, value)
         else:
             of_tensor.__set__(instance, value)
-
-
-class _Reading(Overridable):
-    """What reads an attribute that is computed with operators."""
 
 
 # Operators, and the methods under whose names PyTorch tells of them; None is told of as it is called.

@@ -174,6 +174,13 @@ def _noted(t: Any, seq: int) -> Any:
     return TensorBase.note_use(t, seq)
 
 
+def read(attribute: Any, name: str, t: Any) -> Any:
+    """Read an attribute that is computed with operators."""
+    if type(t) not in told:
+        return attribute.__get__(t)
+    return t.detach() if name == "data" else reach(asking.Overridable(attribute.fget, ""), (t,), (t,), {})
+
+
 def records(args: Any) -> bool:
     """Tell whether a call is recorded in which a class takes part."""
     return modes.grad and _any_told(args) and any([t._rg for t in _tensors(args)])
