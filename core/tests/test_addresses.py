@@ -24,7 +24,6 @@ LEAD = [
     ("ao.nn.intrinsic.qat", "ConvBn2d", importlib.import_module("mortice.ao.quantization.intrinsic_qat").ConvBn2d),
     ("ao.nn.qat", "Linear", importlib.import_module("mortice.ao.quantization.qat").Linear),
     ("ao.nn.quantized", "FloatFunctional", importlib.import_module("mortice.ao.quantization.quantize").FloatFunctional),
-    ("ao.nn", "quantization", importlib.import_module("mortice.ao.quantization").swap_module),
     ("nn.intrinsic", "LinearReLU", importlib.import_module("mortice.ao.quantization.intrinsic").LinearReLU),
     ("nn.intrinsic.qat", "LinearReLU", importlib.import_module("mortice.ao.quantization.intrinsic_qat").LinearReLU),
     ("nn.qat", "Conv2d", importlib.import_module("mortice.ao.quantization.qat").Conv2d),

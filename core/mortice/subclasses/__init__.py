@@ -29,6 +29,7 @@ from mortice.shape import contiguous_strides
 from mortice.tensor import TensorBase
 
 told: set[type] = set()  # the classes that are told
+_looked: set[type] = {list, tuple}  # they, and those of what may hold their tensors
 _graphs: WeakValueDictionary[int, Any] = WeakValueDictionary()  # nodes of their operators, and leaves
 _of_plain = call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk
 
@@ -36,6 +37,7 @@ _of_plain = call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk
 def tell(cls: type) -> None:
     """Tell a class of operators from now on; as in PyTorch it is asked of functions only where it says how."""
     told.add(cls)
+    _looked.add(cls)
     if cls.__torch_function__.__func__ in (Tensor.__torch_function__.__func__, asking._computed):  # type: ignore[attr-defined]
         cls.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
     cls.note_use = _noted  # type: ignore[attr-defined]
@@ -157,6 +159,8 @@ def no_dispatch() -> Iterator[None]:
 
 def reach(asks: Any, values: Any, args: Any, kwargs: Any) -> Any:
     """Call a public function, or the method of it, in the mode where it is needed."""
+    if _looked.isdisjoint(map(type, values)):
+        return asks.__wrapped__(*args, **kwargs)
     with telling(values) as entered:
         return asks.__wrapped__(*args, **kwargs) if entered is False else asks(*args, **kwargs)
 
