@@ -281,7 +281,7 @@ ACROSS_LEVELS: Callable[..., Any] = slow
 DISPATCH: Callable[..., Any] = slow
 
 
-_quiet: set[type] = set()  # types that take no calls over
+_quiet: set[type] = set()  # types that take no calls over, and hold nothing that does
 
 
 def ASK(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
@@ -289,12 +289,15 @@ def ASK(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
 
     `asking` does, whose function takes this one's place once such a class is seen.
     """
-    values = (*args, *attrs.values())
-    kinds = {type(v) for a in values for v in (a if type(a) is list or type(a) is tuple else (a,))}
-    if kinds <= _quiet:
+    values = (*args, *attrs.values()) if attrs else args
+    for a in values:
+        if type(a) not in _quiet:
+            break
+    else:
         return NotImplemented
+    kinds = {type(v) for a in values for v in (a if type(a) is list or type(a) is tuple else (a,))}
     if not any([hasattr(kind, "__torch_function__") and not issubclass(kind, TensorBase) for kind in kinds]):
-        _quiet.update(kinds)
+        _quiet.update(kinds - {list, tuple})
         return NotImplemented
     import_module("mortice.overrides")
     return ASK(what, args, attrs, True)
