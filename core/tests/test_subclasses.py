@@ -57,7 +57,8 @@ CALLS = [
     lambda lib, x: bool((x > 0).all()),
     lambda lib, x: x.relu().mean(0), lambda lib, x: lib.nn.LayerNorm(2)(x).sum(), lambda lib, x: x.detach().add_(1),
 
-       lambda lib, x: [x.requires_grad, x.is_leaf, (x * 2).is_leaf, list(x.shape), list(x.stride()), x.device == lib.ones(1).device, str(x.dtype)[-7:]],
+       lambda lib, x: [x.requires_grad, x.is_leaf, (x * 2).is_leaf, list(x.shape), list(x.stride()),
+    x.device == lib.ones(1).device, str(x.dtype)[-7:]],
     lambda lib, x: lib.autograd.grad((x**3).sum(), x)[0], lambda lib, x: lib.autograd.grad((x.exp() * x).sum(), x)[0],
     lambda lib, x: lib.autograd.grad(lib.autograd.grad((x**3).sum(), x, create_graph=True)[0].sum(), x)[0],
     lambda lib, x: lib.autograd.grad(lib.nn.functional.softmax(x, 1)[:, 0].sum(), x)[0],

@@ -330,8 +330,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
     if _set_plainly(input, key, value):
         return
-    plain = key.__class__ is _call.Tensor and value.__class__ in (float, int)
-    if not plain and _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
+    simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)
+    if not simple and _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
         return
     key = as_key(key)
     if not isinstance(value, TensorBase):
