@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 12 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 13 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -435,20 +435,58 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
 }
 
-/* A public function that is no op: where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
+/* Few calls come here: away from the others, which are slower where these lie among them. */
+#if defined(__GNUC__)
+#define COLD __attribute__((cold))
+#else
+#define COLD
+#endif
+
+/* Whether it is no tensor and has a class that takes calls over, or a list has something that does. */
+static inline int asks(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    return type != Tensor && type->tp_flags & Py_TPFLAGS_HEAPTYPE && _PyType_Lookup(type, s_torch_function) && !PyType_IsSubtype(type, class[TENSOR]);
+}
+COLD static int any_asks(PyObject *o) {
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return asks(o);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
+        if (asks(PySequence_Fast_GET_ITEM(o, i))) return 1;
+    return 0;
+}
+
+COLD static PyObject *tuple_of(PyObject *const *args, Py_ssize_t n) {
+    PyObject *values = PyTuple_New(n);
+    for (Py_ssize_t i = 0; values && i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    return values;
+}
+
+COLD static PyObject *give_away(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *values = tuple_of(args, n);
+    PyObject *answer = values ? PyObject_CallFunctionObjArgs(f->operands, (PyObject *)f, values, names ? names : no_sizes, NULL) : NULL;
+    Py_XDECREF(values);
+    return answer;
+}
+
+/* A public function that is no op. `ask(function, values, names)` gives the call to the class of an argument that is no tensor,
+   or returns NotImplemented. Where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
    may know which operand is to blame, and returns the error to raise instead, or None. */
 static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
-    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names);
+    const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (Py_TYPE(args[i]) != Tensor && any_asks(args[i])) {
+            PyObject *answer = give_away(f, args, n, names);
+            if (answer != Py_NotImplemented) return answer;
+            Py_DECREF(answer);
+            break;
+        }
+    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names), *values, *better = NULL;
     if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     if (trace) PyException_SetTraceback(error, trace);
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
-    PyObject *values = PyTuple_New(n), *better = NULL;
-    for (Py_ssize_t i = 0; values && i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
-    if (values) better = PyObject_CallFunctionObjArgs(f->shape, f->python, error, values, names ? names : no_sizes, NULL);
+    if ((values = tuple_of(args, n))) better = PyObject_CallFunctionObjArgs(f->shape, f->python, error, values, names ? names : no_sizes, NULL);
     if (better && better != Py_None) PyErr_SetObject((PyObject *)Py_TYPE(better), better);
     else if (better) PyErr_Restore(Py_NewRef(type), Py_NewRef(error), Py_XNewRef(trace));
     Py_XDECREF(better);
@@ -584,15 +622,16 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     return (PyObject *)f;
 }
 
-static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain) */
-    PyObject *python, *explain;
-    if (!PyArg_ParseTuple(args, "OO", &python, &explain)) return NULL;
+static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask) */
+    PyObject *python, *explain, *ask;
+    if (!PyArg_ParseTuple(args, "OOO", &python, &explain, &ask)) return NULL;
     Fast *f = PyObject_GC_New(Fast, &FastType);
     if (!f) return NULL;
     memset((char *)f + offsetof(Fast, call), 0, sizeof(Fast) - offsetof(Fast, call));
     f->call = call_guarded;
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(explain);
+    f->operands = Py_NewRef(ask);
     PyObject_GC_Track(f);
     return (PyObject *)f;
 }
@@ -717,7 +756,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
-        {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"},
+        {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

@@ -95,6 +95,10 @@ def __getattr__(name: str) -> Any:
         return import_module("mortice").set_grad_enabled
     if name == "_LinAlgError":
         return import_module("mortice.linalg").LinAlgError
+    if name == "_disabled_torch_dispatch_impl":
+        return _disabled_torch_function_impl
+    if name == "_DisableTorchDispatch":
+        return import_module("mortice.subclasses").no_dispatch
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
     return attribute("mortice._C", name)

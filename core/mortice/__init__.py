@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.accelerator import get_device_module as get_device_module
     from mortice.amp.autocast_mode import *
     from mortice.amp.grad_scaler import GradScaler as GradScaler
+    from mortice.ao.quantization.functional import *
     from mortice.assertions import (
         _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_tensor_all_with,
         _check_type, _check_value, _check_with,
@@ -173,8 +174,8 @@ cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation is left out", "export": "exporting programs is left out", "nested": "nested tensors are left out",
-    "quantization": "quantisation is left out", "symeig": "PyTorch has removed it. Use linalg.eigh",
+    "export": "exporting programs is left out", "nested": "nested tensors are left out",
+    "symeig": "PyTorch has removed it. Use linalg.eigh",
     **{n: f"PyTorch has removed it. Use linalg.{n}" for n in ("eig", "lstsq", "matrix_rank", "solve")},
 }  # fmt: skip
 
@@ -182,7 +183,7 @@ _LEFT_OUT = {
 _WHERE = _look_up(_PUBLIC)
 # Other addresses of what is elsewhere, which PyTorch has without an import.
 _BUILT = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
-_UNASKED = ("_VF", "_dynamo", "_functorch", "_inductor", "_jit_internal", "_subclasses", "_tensor", "_tensor_str", "_utils")
+_UNASKED = "ao quantization subclasses _VF _dynamo _functorch _inductor _jit_internal _subclasses _tensor _tensor_str _utils".split()
 
 
 def __getattr__(name: str) -> object:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
     "_C._functorch": "_C",
+    "ao.nn": "ao", "quantization": "ao.quantization",
+    **{
+        f"{above}nn.{name}": f"ao.quantization.{there}" for above in ("", "ao.") for name, there in (
+            ("intrinsic", "intrinsic"), ("intrinsic.qat", "intrinsic_qat"), ("qat", "qat"), ("quantized", "quantize"),
+        )
+    },
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
@@ -40,11 +46,11 @@ _LEAD = {
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.pin_memory": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
-    "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
+    "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.summary", "utils.tensorboard", "vision")
+_PARTS = "ao.quantization distributions doctor fx masked metrics subclasses utils.summary utils.tensorboard vision".split()
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 

@@ -20,11 +20,13 @@ class _State(threading.local):
     """What this thread has switched off, and the modes that it is in, innermost last."""
 
     classes_off = modes_off = 0
+    untold = 0  # how often it was said that classes shall not be told of operators
     skipping = False  # whether the next to look for classes and modes shall see none
     modes: tuple[Any, ...] = ()
 
 
 _state = _State()
+CLASSES: Any = None  # the module `subclasses`, once a class has `__torch_dispatch__`
 
 
 # ---- who is asked ----
@@ -77,12 +79,10 @@ def has_torch_function(relevant_args: Any) -> bool:
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Compute a call that `__torch_function__` got, without asking about it; calls within it ask."""
-    kwargs = kwargs or {}
-    if isinstance(func, Overridable):
-        return func.__wrapped__(*args, **kwargs)
-    _state.skipping = True
+    kwargs, known = kwargs or {}, isinstance(func, Overridable)
+    _state.skipping = not (known and all([isinstance(v, Tensor) for v in _overloaded((*args, *kwargs.values()))]))
     try:
-        return func(*args, **kwargs)
+        return (func.__wrapped__ if known else func)(*args, **kwargs)
     finally:
         _state.skipping = False
 
@@ -143,12 +143,26 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
     return result
 
 
-def _ask_operands(name: str, args: Any, attrs: Any) -> Any:
-    """Give the call of a plain tensor's method to the class of another operand; NotImplemented where none is asked."""
-    method, values = _methods().get(name) or getattr(Tensor, name, None), (*args, *attrs.values())
-    if method is None or not _overloaded(values):
+def _ask_operands(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
+    """Give a call that has asked nobody to the class of what is no tensor; NotImplemented where none is asked.
+
+    What is called is a method where a tensor comes first: functions ask before, but those that code had `first`.
+    """
+    values = (*args, *attrs.values())
+    if _state.skipping or not _overloaded(values):
+        _state.skipping = False
         return NotImplemented
-    return handle_torch_function(method, values, *args, **attrs)
+    name, public = what, None
+    if not isinstance(what, str):
+        name = what.__name__.lstrip("_")
+        if first or not isinstance(args[0], Tensor):
+            public = next((v for path in _NAMESPACES for v in vars(import_module(path)).values() if _stands_for(v, what)), None)
+    public = public or _methods().get(name) or getattr(Tensor, name, None)
+    return NotImplemented if public is None else handle_torch_function(public, values, *args, **attrs)
+
+
+def _stands_for(value: Any, function: Any) -> bool:
+    return isinstance(value, Overridable) and value._fn is function
 
 
 class DisableTorchFunctionSubclass:
@@ -198,7 +212,7 @@ class Overridable(StandIn):
             if self._name == "einsum" and len(args) == 2 and isinstance(args[0], str) and type(args[1]) in (list, tuple):
                 return self(args[0], *args[1])  # as PyTorch calls itself again: classes see the operands one by one
             return handle_torch_function(self, values, *args, **kwargs)
-        return self._fn(*args, **kwargs)
+        return self._fn(*args, **kwargs) if CLASSES is None else CLASSES.reach(self, values, args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self
@@ -232,12 +246,12 @@ class _Method(Overridable):
         values = (*args, *kwargs.values()) if kwargs else args
         found = _overloaded(values)
         if not found and not (_state.modes and _modes()):
-            return self.__wrapped__(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs) if CLASSES is None else CLASSES.reach(self, values, args, kwargs)
         if self.operator:  # what declines here may be answered by the other operand's operator
             try:
                 return _ask(self.told, found, args, kwargs)
-            except TypeError:
-                if self._name.strip("_") in _ALONE:
+            except TypeError as error:
+                if isinstance(error, RuntimeError) or self._name.strip("_") in _ALONE:  # as a DTypeError is
                     raise
                 return NotImplemented
         return handle_torch_function(self.told, values, *args, **kwargs)
@@ -270,6 +284,8 @@ class _Attribute:
             return of_tensor.__get__(instance)
         if _modes() or _overloaded((instance,)):
             return handle_torch_function(of_tensor.__get__, (instance,), instance)
+        if CLASSES is not None and not self.quiet:
+            return CLASSES.read(of_tensor, self.name, instance)
         return of_tensor.__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:

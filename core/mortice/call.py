@@ -7,6 +7,7 @@ else (Python numbers, promotion, errors, memory that ends) to `slow`. What forwa
 
 from __future__ import annotations
 
+from importlib import import_module
 from weakref import ref
 
 from mortice import fast
@@ -149,9 +150,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
 
 def advice(value: Any) -> str:
     """Name the type of what is no tensor, and say what to do."""
-    asks = hasattr(type(value), "__torch_function__")
-    todo = "import mortice.overrides, which lets functions ask its __torch_function__," if asks else "Use mortice.tensor(...)"
-    return f"{type(value).__name__}. {todo} first."
+    return f"{type(value).__name__}. Use mortice.tensor(...) first."
 
 
 def no_tensor(name: str, argument: str, value: Any) -> TypeError:
@@ -218,7 +217,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
             numbers.append(a)
         elif a is not None:
             if hasattr(type(a), "__torch_function__"):
-                answer = ASK(op.name, given, attrs)
+                answer = ASK(op.fn, given, attrs)
                 if answer is not NotImplemented:
                     return answer
             args[i] = converted = as_operand(op, a, i)
@@ -232,7 +231,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
         raise TypeError(f"{op.name}: expected {'a Tensor' if not tensors else 'Tensors'}; got {got}.")
     first = tensors[0]
     for t in tensors[1:]:
-        if t._device is not first._device:
+        if t._device is not first._device and not (made is not None and t._device.base is first._device.base and t._device.level is None):
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
     d = dtype_of_all(moving, numbers)
     if op.operand is not None:
@@ -282,16 +281,35 @@ ACROSS_LEVELS: Callable[..., Any] = slow
 DISPATCH: Callable[..., Any] = slow
 
 
-def ASK(name: str, args: Any, attrs: Any) -> Any:
-    """Give a method's call to the class of an operand that is no tensor; `asking` does, once it is imported."""
-    return NotImplemented
+_quiet: set[type] = set()  # types that take no calls over, and hold nothing that does
+
+
+def ASK(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
+    """Give the call of a function, or of a method by its name, to the class of an operand that is no tensor.
+
+    `asking` does, whose function takes this one's place once such a class is seen.
+    """
+    values = (*args, *attrs.values()) if attrs else args
+    for a in values:
+        if type(a) not in _quiet:
+            break
+    else:
+        return NotImplemented
+    kinds = {type(v) for a in values for v in (a if type(a) is list or type(a) is tuple else (a,))}
+    if not any([hasattr(kind, "__torch_function__") and not issubclass(kind, TensorBase) for kind in kinds]):
+        _quiet.update(kinds - {list, tuple})
+        return NotImplemented
+    import_module("mortice.overrides")
+    return ASK(what, args, attrs, True)
 
 
 def asked(name: str, x: Any, other: Any) -> Any:
     """Give an operator's call to the class of an operand that is no tensor; NotImplemented where that does not answer."""
     try:
         return ASK(name, (x, other), {}) if hasattr(type(other), "__torch_function__") else NotImplemented
-    except TypeError:
+    except TypeError as error:
+        if isinstance(error, RuntimeError):
+            raise
         return NotImplemented
 
 

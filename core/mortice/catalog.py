@@ -34,6 +34,11 @@ PUBLIC = {
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
     ),
     "amp.grad_scaler": "GradScaler",
+    "ao.quantization.functional": (
+        "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine fused_moving_avg_obs_fake_quant "
+        "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "
+        "per_tensor_symmetric qscheme"
+    ),
     "assertions": (
         "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
         "_check_type _check_value _check_with"

@@ -13,7 +13,7 @@ from typing import Any
 
 import mortice
 import mortice.overrides
-from mortice import Tensor, call
+from mortice import Tensor, asking, call
 from mortice._ops import OpOverload, aten, own
 from mortice.asking import _overloaded, _state, let_methods_ask, redispatch_function
 from mortice.layout import contiguous_format
@@ -70,6 +70,8 @@ def called(func: OpOverload, args: Any, kwargs: Any) -> Any:
     """Call an operator: tell the innermost that is to be told, or compute it."""
     stack = modes.dispatch
     if not stack:
+        if asking.CLASSES is not None and not _state.untold:
+            return asking.CLASSES.mode.__torch_dispatch__(func, (), args, kwargs)
         return computed(func)(*args, **kwargs)
     with _told(stack[:-1]):
         return stack[-1].__torch_dispatch__(func, (), args, kwargs)
@@ -257,8 +259,10 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 _SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 _WHOLE = _SIZED | frozenset(
     "full arange eye linspace randint randperm normal bernoulli multinomial zeros_like ones_like empty_like full_like "
-    "rand_like randn_like detach masked_fill index_select addmm baddbmm split chunk unbind roll".split()
+    "rand_like randn_like detach equal".split()
 )
+_RECORDED = frozenset("masked_fill index_select addmm baddbmm split chunk unbind roll".split())  # for classes, op by op
+_WHOLE |= _RECORDED
 _QUIET = frozenset("requires_grad_ share_memory_ apply_ map_ detach_ rename_".split())
 
 
@@ -273,13 +277,14 @@ class _Functions:
                 if made is not NotImplemented:
                     return made
             of_tensor = bool(args) and isinstance(args[0], TensorBase)
+            held = name in _RECORDED and asking.CLASSES is not None and asking.CLASSES.records(args)
             writes = name[-1:] == "_" != name[:1] and name not in _QUIET and of_tensor
-            if (name in _WHOLE or writes) and kwargs.get("out") is None:
+            if ((name in _WHOLE and not held) or writes) and kwargs.get("out") is None:
                 recorded = kwargs.pop("requires_grad", False)
                 if name in _SIZED and args and type(args[-1]) is int:
                     args = (*args[: int(of_tensor)], [*args[int(of_tensor) :]])
                 made = _overload(name, args)(*args, **kwargs)
-                return made.requires_grad_() if recorded else made
+                return args[0] if writes else made.requires_grad_() if recorded else made
             if name in ("item", "__bool__", "__float__", "__int__") and of_tensor and args[0].numel() == 1:
                 number = aten._local_scalar_dense.default(args[0])
                 return number if name == "item" else getattr(number, name)()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 12  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 13  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -101,10 +101,12 @@ def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None, 
     return found
 
 
-def guard(fn: Callable[..., Any], explain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable that asks `explain` for a better error where `fn` lacks an attribute; `fn` itself without C.
+def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a callable that lets `ask` answer for classes that are no tensors, and asks `explain` for a better error.
+
+    `fn` itself without C.
 
     In Python that would be a frame more, of time and in tracebacks, and where warnings say that they come from.
     """
-    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain)
+    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask)
     return found

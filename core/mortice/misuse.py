@@ -55,6 +55,11 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     return None
 
 
+def _ask(fn: Any, values: tuple[Any, ...], names: tuple[str, ...]) -> Any:
+    n = len(values) - len(names)
+    return call.ASK(fn, values[:n], dict(zip(names, values[n:])))
+
+
 def _mistyped(fn: Any, parameters: Any, given: dict[str, Any]) -> TypeError | None:
     """Return the error for the first argument that is not what its annotation says, of those that say plain types."""
     for name, value in given.items():
@@ -86,7 +91,7 @@ def guarded(value: Any) -> Any:
         return value
     made = _guarded.get(value)
     if made is None:
-        made = _guarded[value] = fast.guard(value, explain)
+        made = _guarded[value] = fast.guard(value, explain, _ask)
         if made is value:
             return value
         vars(made).update({**vars(value), "__wrapped__": value})

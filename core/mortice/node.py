@@ -142,7 +142,8 @@ class OpNode(Node):
     def out_tensor(self, number: int) -> Any:
         """Return the kept output as a Tensor in the graph; made anew so that the node never owns its output."""
         shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
-        t = make(self.out[number], self.device, d, shape)
+        kept = self.out[number]
+        t = kept() if type(kept) is functools.partial else make(kept, self.device, d, shape)  # of a class that says what it is
         if number < self.op.differentiable:
             node = self if self.extra is None or self.extra.origin is None else self.extra.origin
             t._rg, t._node = True, node.place(number)
@@ -393,7 +394,7 @@ class _Graph(Algebra):
         return g
 
     def fresh(self, g: Any, device: Any) -> Any:
-        return TENSOR_KERNELS.copy(g)
+        return TENSOR_KERNELS.copy(g) if modes.grad or type(g) is TensorBase.cls else g.detach()
 
     def add_into(self, total: Any, g: Any) -> Any:
         return total + g
@@ -563,7 +564,7 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
         return x.dtype  # type: ignore[no-any-return]
 
     def device_of(self, x: Any) -> Device:
-        return x._device  # type: ignore[no-any-return]
+        return x._device if x._device.level is not None else x._device.base  # type: ignore[no-any-return]
 
     def full(self, shape: Any, value: Any, *, dtype: DType, device: Device) -> Any:
         return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, Size(shape))

@@ -1,13 +1,11 @@
 """mortice.overrides: calls that a class takes over by its `__torch_function__`, and modes that take over all of them.
 
 Programs without either pay nothing for it. When this module is imported, as it is when the first class is derived from
-Tensor, the functions of the public namespaces give way to `Overridable` ones, which look at their arguments; the methods
-that look at theirs stand in a class put between Tensor and those derived from it. So the methods of plain tensors stay as
-they are, but while a mode is entered.
+Tensor or a function meets what is no Tensor and has `__torch_function__`, the functions of the public namespaces give way
+to `Overridable` ones, which look at their arguments; the methods that look at theirs stand in a class put between Tensor
+and those derived from it. So the methods of plain tensors stay as they are, but while a mode is entered.
 
-Differs from torch: classes that are no Tensor need an `import mortice.overrides` before functions ask them; of plain tensors'
-methods `matmul` and the elementwise ones (`plain.add(other)`) alone ask the class of `other`; modes are not asked for the
-attributes of plain tensors.
+Differs from torch: modes are not asked for the attributes of plain tensors.
 """
 
 from __future__ import annotations

@@ -18,6 +18,17 @@ from mortice._dynamo import eval_frame
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
+    ("utils._mode_utils", "no_dispatch", importlib.import_module("mortice.subclasses").no_dispatch),
+    ("ao.nn", "quantization", importlib.import_module("mortice.ao.quantization")),
+    ("ao.nn.intrinsic", "ConvReLU2d", importlib.import_module("mortice.ao.quantization.intrinsic").ConvReLU2d),
+    ("ao.nn.intrinsic.qat", "ConvBn2d", importlib.import_module("mortice.ao.quantization.intrinsic_qat").ConvBn2d),
+    ("ao.nn.qat", "Linear", importlib.import_module("mortice.ao.quantization.qat").Linear),
+    ("ao.nn.quantized", "FloatFunctional", importlib.import_module("mortice.ao.quantization.quantize").FloatFunctional),
+    ("nn.intrinsic", "LinearReLU", importlib.import_module("mortice.ao.quantization.intrinsic").LinearReLU),
+    ("nn.intrinsic.qat", "LinearReLU", importlib.import_module("mortice.ao.quantization.intrinsic_qat").LinearReLU),
+    ("nn.qat", "Conv2d", importlib.import_module("mortice.ao.quantization.qat").Conv2d),
+    ("nn.quantized", "FloatFunctional", importlib.import_module("mortice.ao.quantization.quantize").FloatFunctional),
+    ("quantization", "QuantStub", importlib.import_module("mortice.ao.quantization").QuantStub),
     ("_C._functorch", "is_batchedtensor", importlib.import_module("mortice._C").is_batchedtensor),
     ("optim._multi_tensor", "AdamW", mt.optim.AdamW),
     ("_VF", "lstm", mt.lstm),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import mortice as mt
-from mortice import asking, nn
+from mortice import asking, fast, nn
 from mortice._C import DisableTorchFunction, DisableTorchFunctionSubclass, _disabled_torch_function_impl
 from mortice.nn import functional as F
 from mortice.overrides import (
@@ -25,6 +25,7 @@ from mortice.overrides import (
     redispatch_function,
     wrap_torch_function,
 )
+from mortice.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:The use of `x.T`")
 
@@ -58,6 +59,13 @@ class Labelled(mt.Tensor):
         if isinstance(out, Labelled):
             out.label = "+".join(sorted({a.label for a in args if isinstance(a, Labelled) and a.label}))
         return out
+
+
+class Computed(TorchDispatchMode):
+    """A mode of operators that computes them."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 class Diagonal:
@@ -395,18 +403,53 @@ def test_programs_without_such_classes_pay_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_class_that_is_no_tensor_is_told_what_to_import():
+def test_a_class_that_is_no_tensor_is_asked_from_the_first_call_on() -> None:
+    calls = {
+        "mt.exp(two)": "exp", "mt.mul(x, two)": "mul", "x.mul(two)": "mul", "x * two": "mul", "mt.add(x, two)": "add",
+        "x[two]": "__getitem__",
+    }  # fmt: skip
+    if fast.serves():  # functions made of ops are told of as the ops in them, until the first such call, where Python serves alone
+        calls |= {
+            "x.add_(two)": "add_", "x.copy_(two)": "copy_", "mt.std(two)": "std", "mt.stack([x, two])": "stack", "early(two)": "softmax",
+            "mt.nn.functional.gelu(two)": "gelu", "mt.linalg.norm(A=two)": "linalg_norm", "x.masked_fill(x > 0, two)": "masked_fill",
+        }  # fmt: skip
     code = (
-        "import mortice as mt\n"
+        "import os, sys, mortice as mt\n"
         "class Two:\n"
         "    @classmethod\n"
-        "    def __torch_function__(cls, func, types, args=(), kwargs=None): return 'two'\n"
-        "try: mt.exp(Two())\n"
-        "except TypeError as error: assert 'not Two. import mortice.overrides, which lets functions ask' in str(error)\n"
-        "import mortice.overrides\n"
-        "assert mt.exp(Two()) == mt.linalg.norm(Two()) == mt.nn.functional.relu(Two()) == 'two'"
+        "    def __torch_function__(cls, func, types, args=(), kwargs=None): return func\n"
+        "two, x, early = Two(), mt.ones(2), mt.nn.functional.softmax\n"
+        "assert 'mortice.overrides' not in sys.modules\n"
+        f"for call, name in {calls}.items():\n"
+        "    if not (child := os.fork()):\n"
+        "        told = [eval(call).__name__ for _ in range(2)]\n"
+        "        told == [name] * 2 or print(call, told, flush=True)\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "assert mt.mul(x, two) == mt.mul and x.mul(two) == mt.Tensor.mul and x.mul(two) != mt.mul"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == ""
+
+
+def test_a_class_that_is_no_tensor_may_have_a_call_computed_without_asking() -> None:
+    class Row(list):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return redispatch_function(func, types, args, kwargs)
+
+    assert mt.atleast_1d(Row([mt.ones(()), mt.ones(3)]))[0].shape == (1,)
+    with pytest.raises(TypeError):
+        mt.exp(Row())
+
+
+@pytest.mark.parametrize("mode", (BaseTorchFunctionMode, Computed, mt.no_grad))
+def test_operators_tell_the_error_of_a_dtype_whoever_is_asked(mode: Any) -> None:
+    for flag in (mt.tensor([True]), mt.tensor([True]).as_subclass(Kept)):
+        for call in (lambda x: x - x, lambda x: -x, lambda x: x & mt.ones(1)):
+            with mode(), pytest.raises(RuntimeError, match="bool tensor|not implemented for 'Float'"):
+                call(flag)
+        with mode(), pytest.raises(TypeError, match="unsupported operand"):
+            flag - object()
 
 
 class Wrapped:

@@ -98,6 +98,12 @@ def test_what_needs_the_part_summary_says_so(tmp_path: Path) -> None:
     assert "pip install 'mortice[summary]'" in run_without(["summary"], code, tmp_path)
 
 
+@pytest.mark.parametrize("name", ("ao.quantization", "quantization", "fake_quantize_per_tensor_affine", "qscheme", "nn.quantized"))
+def test_what_needs_the_part_quantization_says_so(name: str, tmp_path: Path) -> None:
+    code = f"import mortice\ntry:\n    mortice.{name}\nexcept (AttributeError, ModuleNotFoundError) as error:\n    print(error)"
+    assert "pip install 'mortice[quantization]'" in run_without(["quantization"], code, tmp_path)
+
+
 def test_core_with_the_c_extension_is_small() -> None:
     """As `make size`, without the installation: RECORD has a line for each file."""
     extension = pytest.importorskip("mortice_cpu_cext", reason="the size counts the C extension, which is not built here")

@@ -526,3 +526,10 @@ def test_a_comparison_in_place_is_seen_through_every_name_of_the_memory(device):
     assert flipped.eq_(flipped).stride() == (1, 2)
     assert flipped.lt_(mt.tensor([[2.0, 0.0], [2.0, 0.0]], device=device)).tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert x.dtype is mt.float32
+
+
+def test_storages_are_told_apart_by_a_number() -> None:
+    x, y = mt.arange(6.0), mt.arange(6.0)
+    for kind in ("storage", "untyped_storage"):
+        mine, view, other = (getattr(t, kind)() for t in (x, x[2:], y))
+        assert mine._cdata == view._cdata != other._cdata and mine.get_device() == x.get_device()

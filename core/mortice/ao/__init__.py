@@ -1,5 +1,10 @@
 """PyTorch's address of quantization."""
 
-from mortice.ao import quantization
+from typing import Any
 
-__all__ = ["quantization"]
+from mortice.addresses import attribute
+from mortice.lazy import load
+
+
+def __getattr__(name: str) -> Any:
+    return load("mortice.ao.", name) if name == "quantization" else attribute(__name__, name)

@@ -86,6 +86,11 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         made.requires_grad = require_grad
         return made
 
+    @staticmethod
+    def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
+        """Return a tensor of a class with `__torch_dispatch__`, without elements; see `subclasses`."""
+        return import_module("mortice.subclasses").wrapper(*args, **kwargs)
+
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
         if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
@@ -98,7 +103,10 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__torch_function__ is not _disabled_torch_function_impl:
+        told = getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl)
+        if told and hasattr(import_module("mortice"), "subclasses"):
+            import_module("mortice.subclasses").tell(cls)
+        elif cls.__torch_function__ is not _disabled_torch_function_impl:
             import_module("mortice.overrides").follow(cls)
 
     # Of a class derived from Tensor it is asked about every call of a public function or method; see `mortice.overrides`.

@@ -20,3 +20,9 @@ from mortice.nn.sparse import *
 from mortice.nn.transformer import *
 
 from . import attention, common_types, functional, grad, init, modules, parallel, utils
+
+
+def __getattr__(name: str) -> object:
+    from mortice.addresses import attribute as _attribute
+
+    return _attribute("mortice.nn", name)

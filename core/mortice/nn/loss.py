@@ -210,14 +210,16 @@ class HingeEmbeddingLoss(_Loss):
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, -target * (input1 - input2) + margin)."""
-
+class _MarginLoss(_Loss):
     def __init__(
         self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
+
+
+class MarginRankingLoss(_MarginLoss):
+    """max(0, -target * (input1 - input2) + margin)."""
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
@@ -264,14 +266,8 @@ class MultiMarginLoss(_WeightedLoss):
         )
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos of pairs that belong together (1), cos - margin of those apart (-1)."""
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)

@@ -57,7 +57,12 @@ class MaxPool3d(_MaxPoolNd):
     nd = 3
 
 
-class _MaxUnpoolNd(Module):
+class _Windows(Module):
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _MaxUnpoolNd(_Windows):
     nd: int
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -69,10 +74,6 @@ class _MaxUnpoolNd(Module):
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         unpool = getattr(F, f"max_unpool{self.nd}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts values back at the positions that MaxPool1d returned."""
@@ -92,7 +93,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
     nd = 3
 
 
-class AvgPool1d(Module):
+class AvgPool1d(_Windows):
     """Means of windows over (N, C, L) or (C, L)."""
 
     def __init__(
@@ -110,11 +111,7 @@ class AvgPool1d(Module):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class _AvgPoolNd(Module):
+class _AvgPoolNd(_Windows):
     nd: int
 
     def __init__(
@@ -131,10 +128,6 @@ class _AvgPoolNd(Module):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool2d(_AvgPoolNd):
     """Means of windows over (N, C, H, W) or (C, H, W)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
 from mortice.dtype import float32
@@ -48,6 +49,8 @@ def _fused_step_(
     changed = (params, *state)
     lists = changed if grads is None else (params, grads, *state)
     first = params[0]._device
+    if first.base is not first and first.level is None:  # of wrappers
+        return import_module("mortice.subclasses").step(kernel, lists, changed, numbers)  # type: ignore[no-any-return]
     for tensors in lists:
         for t, p in zip(tensors, params):
             if t._device is not first or t.dtype is not p.dtype:
@@ -112,7 +115,8 @@ def _by_device(
     """Take one step for each device; refuse a parameter whose gradient or state is elsewhere or of another dtype."""
     members: dict[Any, list[int]] = {}
     for i, p in enumerate(params):
-        for t in [tensors[i] for tensors in (grads or (), *state) if tensors]:
+        wrapper = p._device.base is not p._device and p._device.level is None
+        for t in [tensors[i] for tensors in (grads or (), *state) if tensors and not wrapper]:
             if t._device is not p._device:
                 raise DeviceError(f"{kernel}: expected gradient and state on {p.device}; got {t.device}. Move them there.")
             if t.dtype is not p.dtype:

@@ -328,7 +328,10 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
-    if _set_plainly(input, key, value) or _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
+    if _set_plainly(input, key, value):
+        return
+    simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)
+    if not simple and _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
         return
     if input._device.level is not None and input.layout is not strided:
         raise TypeError("setitem: Cannot assign to a sparse tensor")

@@ -72,6 +72,10 @@ class _Storage:
         """Whether the memory is that of a CUDA device."""
         return self.device.type == "cuda"  # type: ignore[no-any-return]
 
+    def get_device(self) -> int:
+        """Return the index of the device, -1 for the CPU."""
+        return self._memory.get_device()  # type: ignore[no-any-return]
+
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
         return self._memory.data_ptr()  # type: ignore[no-any-return]
@@ -152,6 +156,8 @@ class _Storage:
 
     def __hash__(self) -> int:
         return id(self._memory.own_storage().aliases)
+
+    _cdata = property(__hash__)  # by which programs tell storages apart
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _again, (type(self), self._memory, self.dtype)

@@ -46,17 +46,13 @@ def _diagonal_start(shape: Any, strides: Any, offset: int, axis1: int, axis2: in
     return strides[axis2] * offset if offset >= 0 else -offset * strides[axis1]
 
 
-def _write_diagonal(k: Any, x: Any, part: Any, offset: int, axis1: int, axis2: int) -> Any:
-    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
-
-
 def _diagonal_back(k: Any, g: Any, x_shape: Any, offset: int, axis1: int, axis2: int) -> Any:
     return k.diagonal_write(k.new_full(g, x_shape, 0), g, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @op(
     shape=_diagonal_shape, kernel="diagonal", name="diagonal", view=True,
-    scatter=_write_diagonal, strides=_diagonal_strides, start=_diagonal_start,
+    scatter=lambda k, x, part, **attrs: k.diagonal_write(x, part, **attrs), strides=_diagonal_strides, start=_diagonal_start,
 )  # fmt: skip
 def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Show a diagonal over two dims; it comes last."""

@@ -20,7 +20,7 @@ from mortice.backends.plugins import default_backend, resolve
 from mortice.device import Device
 from mortice.dtype import DTYPES, DType, by_name, uint8
 from mortice.errors import DTypeError
-from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from mortice.ops.data import check_dtype
 from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
@@ -224,6 +224,8 @@ _LAYOUTS = {
 
 def _layout(name: Any) -> Any:
     library, _, kind = str(name).partition(".")
+    if kind == "strided":  # of a wrapper
+        return strided
     if library not in ("torch", "mortice") or kind not in _LAYOUTS:
         raise UnpicklingError(f"load: expected a layout of sparse tensors; got {name!r}.")
     return _LAYOUTS[kind]
@@ -262,6 +264,8 @@ def _hooks() -> Any:
 
 
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    if isinstance(function, Known) and function.function is _wrapper:
+        return _wrapper(kind, args, state)
     if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3, _rebuild_meta):
         raise UnpicklingError("load: expected a way to make a tensor.")
     made = function.function(*args)
@@ -270,6 +274,13 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
             raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
         made = kind(made.detach()).requires_grad_(made._rg)
     return _with_state(made, state)
+
+
+def _wrapper(kind: Any, args: Any, state: Any) -> Any:
+    made = importlib.import_module("mortice.subclasses").loaded(kind, args, state) if registry.is_allowed(kind) else None
+    if made is None:
+        raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}, or sets what is no attribute; nothing was executed.")
+    return made
 
 
 def _with_state(obj: Any, state: Any) -> Any:
@@ -339,6 +350,7 @@ _KNOWN: dict[str, Any] = {
     "torch._utils._rebuild_sparse_tensor": Known(_sparse),
     "torch.serialization._get_layout": Known(_layout),
     "torch._tensor._rebuild_from_type_v2": Known(_rebuild_from_type),
+    "torch._utils._rebuild_wrapper_subclass": Known(_wrapper),
     "torch.Tensor": TensorBase.cls,
     "torch.nn.parameter.Parameter": Known(_parameter),
     "mortice.nn.hooks.HookDict": Known(_hooks),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import importlib
 import pickle
 import sys
 from collections import OrderedDict
@@ -211,6 +212,11 @@ class Pickler(pickle._Pickler):
         requires_grad = t._rg and not is_parameter
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
+        elif t._device.base is not t._device:
+            (kind, *args), state = importlib.import_module("mortice.subclasses").saved(t)
+            kind, args[4] = Global(kind.__module__, kind.__qualname__), Call(_LAYOUT, ("torch.strided",))
+            rebuild = Global("torch._utils", "_rebuild_wrapper_subclass"), kind, (kind, *args), state
+            return Call(Global("torch._tensor", "_rebuild_from_type_v2"), rebuild)
         elif t._device.backend.has_values:
             memory, offset, strides = self._place(t)
             place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, OrderedDict())

@@ -1,11 +1,25 @@
-"""What libraries name of PyTorch's dispatcher: modes that are told of every operator, and whether a tensor wraps some."""
+"""What libraries name of PyTorch's dispatcher: modes and classes that are told of every operator."""
+
+from typing import Any
 
 from mortice.dispatching import TorchDispatchMode
 from mortice.dispatching import _told as _disable_current_modes  # noqa: F401
+from mortice.lazy import load
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type"]
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Tell whether tensors of a class say which tensors they wrap."""
+    return hasattr(t, "__torch_dispatch__") and hasattr(t, "__tensor_flatten__")
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Return False: classes of tensors are asked by `__torch_function__`, not by operators."""
-    return False
+    """Tell whether a tensor says which tensors it wraps, by `__tensor_flatten__`."""
+    return is_traceable_wrapper_subclass_type(type(t))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(load("mortice.", "subclasses"), name)

@@ -1,0 +1,316 @@
+"""Classes with `__torch_dispatch__`: wrappers of tensors, told of operators below autograd, as in PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import pickle
+from typing import Any
+
+import pytest
+
+import mortice as mt
+
+
+def _of(lib: Any, name: str) -> Any:
+    return importlib.import_module(f"{lib.__name__}.{name}")
+
+
+def logging(lib: Any, log: list[str]) -> Any:
+    """Return a class that computes with the tensor inside and writes down the operators."""
+    tree_map = _of(lib, "utils._pytree").tree_map
+
+    class Logging(lib.Tensor):
+        __slots__ = ["inside"]
+
+        @staticmethod
+        def __new__(cls: Any, inside: Any, requires_grad: bool = False) -> Any:
+            made = lib.Tensor._make_wrapper_subclass(
+                cls, inside.size(), strides=inside.stride(), storage_offset=inside.storage_offset(), dtype=inside.dtype,
+                layout=inside.layout, device=inside.device, requires_grad=requires_grad,
+            )  # fmt: skip
+            made.inside = inside
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is not lib.ops.aten.detach.default:  # of what is saved for backward PyTorch tells too
+                log.append(str(func))
+            args, kwargs = tree_map(lambda a: a.inside if isinstance(a, cls) else a, (args, kwargs or {}))
+            return tree_map(lambda a: cls(a) if isinstance(a, lib.Tensor) else a, func(*args, **kwargs))
+
+    return Logging
+
+
+def values(t: Any) -> Any:
+    return [type(t).__name__, t.inside.tolist()] if hasattr(t, "inside") else t
+
+
+CALLS = [
+    lambda lib, x: x + 1, lambda lib, x: lib.ones(2, 2) + x, lambda lib, x: lib.nn.Parameter(lib.ones(2, 2)) * x,
+    lambda lib, x: (x * x).exp().sum(),
+    lambda lib, x: lib.nn.functional.linear(x, lib.ones(3, 2), lib.zeros(3)), lambda lib, x: lib.nn.functional.softmax(x, 1),
+    lambda lib, x: x.view(4).reshape(2, 2).t(), lambda lib, x: x[0, 1:], lambda lib, x: x.sum().item(), lambda lib, x: x.data,
+    lambda lib, x: lib.zeros_like(x), lambda lib, x: x.clone(), lambda lib, x: x.double(), lambda lib, x: lib.cat([x, lib.ones(1, 2)]),
+    lambda lib, x: x.max(1).values, lambda lib, x: lib.where(x > 2, x, 0.0), lambda lib, x: lib.equal(x, x),
+    lambda lib, x: bool((x > 0).all()),
+    lambda lib, x: x.relu().mean(0), lambda lib, x: lib.nn.LayerNorm(2)(x).sum(), lambda lib, x: x.detach().add_(1),
+
+       lambda lib, x: [x.requires_grad, x.is_leaf, (x * 2).is_leaf, list(x.shape), list(x.stride()),
+    x.device == lib.ones(1).device, str(x.dtype)[-7:]],
+    lambda lib, x: lib.autograd.grad((x**3).sum(), x)[0], lambda lib, x: lib.autograd.grad((x.exp() * x).sum(), x)[0],
+    lambda lib, x: lib.autograd.grad(lib.autograd.grad((x**3).sum(), x, create_graph=True)[0].sum(), x)[0],
+    lambda lib, x: lib.autograd.grad(lib.nn.functional.softmax(x, 1)[:, 0].sum(), x)[0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_a_wrapper_is_told_of_the_operators_that_pytorch_tells_of(number: int) -> None:
+    torch = pytest.importorskip("torch")
+    found = []
+    for lib in (mt, torch):
+        log: list[str] = []
+        x = logging(lib, log)(lib.tensor([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)
+        found.append((values(CALLS[number](lib, x)), log))
+    (mine, told), (want, wanted) = found
+    assert mine == pytest.approx(want) if isinstance(want, float) else plain(mine) == plain(want)
+    if not told or "backward" not in "".join(wanted):  # of formulas PyTorch tells by operators of its own
+        assert told == wanted or number >= 22
+
+
+def plain(value: Any) -> Any:
+    return [plain(v) for v in value] if isinstance(value, list) else pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
+
+
+def test_gradients_reach_the_leaf_as_tensors_of_the_class() -> None:
+    log: list[str] = []
+    kind = logging(mt, log)
+    x = kind(mt.tensor([1.0, 2.0]), requires_grad=True)
+    for _ in range(2):
+        x.exp().sum().backward()
+    assert type(x.grad) is kind and x.grad.inside.tolist() == pytest.approx([5.436564, 14.778112])
+    y = x.detach()
+    assert y.add_(1) is y and y.inside.tolist() == [2.0, 3.0] and log[-1] == "aten.add_.Tensor"
+    before = len(log)
+    (mt.ones(2, requires_grad=True) * 2).sum().backward()
+    assert len(log) == before
+
+
+class Eighths(mt.Tensor):
+    """Weights kept as whole numbers of eighths; a linear layer computes with what they stand for."""
+
+    @staticmethod
+    def __new__(cls: Any, whole: Any, like: Any = mt.float32) -> Any:
+        return mt.Tensor._make_wrapper_subclass(cls, whole.shape, dtype=like, device=whole.device)
+
+    def __init__(self, whole: Any, like: Any = mt.float32) -> None:
+        self.whole = whole
+
+    @classmethod
+    def of(cls, t: Any) -> Any:
+        return cls((t * 8).round().to(mt.int8), t.dtype)
+
+    def __repr__(self) -> str:
+        return f"Eighths({self.whole.tolist()})"
+
+    def __tensor_flatten__(self) -> Any:
+        return ["whole"], self.dtype
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner: Any, like: Any, size: Any, stride: Any) -> Any:
+        return cls(inner["whole"], like)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is mt.nn.functional.linear:
+            return Linear.apply(*args[:2]) + args[2]
+        with mt._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        x, aten, kwargs = args[0], mt.ops.aten, kwargs or {}
+        if func in (aten.detach.default, aten.clone.default):
+            return return_and_correct_aliasing(func, args, kwargs, cls(func(x.whole), x.dtype))
+        if func is aten._to_copy.default:
+            return cls(x.whole.clone(), kwargs.get("dtype") or x.dtype)
+        if func is aten.copy_.default:
+            x.whole.copy_(args[1].whole if isinstance(args[1], cls) else cls.of(args[1]).whole)
+            return return_and_correct_aliasing(func, args, kwargs, x)
+        if func.overloadpacket in (aten.mul, aten.sub, aten.add, aten.mm):
+            return func(*[a.value() if isinstance(a, cls) else a for a in args], **kwargs)
+        return NotImplemented
+
+    def value(self) -> Any:
+        return self.whole.to(self.dtype) / 8
+
+
+class Linear(mt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, w: Any) -> Any:
+        ctx.save_for_backward(x, w)
+        return x @ w.value().T
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, w = ctx.saved_tensors
+        return g @ w.value(), g.T @ x
+
+
+from mortice.utils._python_dispatch import (  # noqa: E402
+    TorchDispatchMode,
+    is_traceable_wrapper_subclass,
+    return_and_correct_aliasing,
+    transform_subclass,
+)
+
+
+def quantized() -> Any:
+    layer = mt.nn.Linear(2, 1)
+    layer.weight = mt.nn.Parameter(Eighths.of(mt.tensor([[0.5, -1.0]])))
+    mt.nn.init.ones_(layer.bias)
+    return layer
+
+
+def test_a_layer_trains_a_weight_that_keeps_whole_numbers() -> None:
+    layer, x = quantized(), mt.tensor([[1.0, 3.0]], requires_grad=True)
+    assert isinstance(layer.weight, mt.nn.Parameter) and type(layer.weight) is Eighths and layer.weight.requires_grad
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    out = layer(x)
+    assert out.tolist() == [[-1.5]]
+    out.backward()
+    assert x.grad.tolist() == [[0.5, -1.0]] and layer.weight.grad.tolist() == [[1, 3]] and type(layer.weight.grad) is mt.Tensor
+    mt.optim.SGD(layer.parameters(), lr=0.25).step()
+    assert layer.weight.whole.tolist() == [[2, -14]] and layer.bias.tolist() == [0.75]
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.sin.default'; all __torch_dispatch__ handlers"):
+        layer.weight.sin()
+
+
+def test_its_state_is_copied_loaded_moved_and_written() -> None:
+    layer = quantized()
+    other = copy.deepcopy(layer)
+    assert type(other.weight) is Eighths and other.weight.whole is not layer.weight.whole
+    state = layer.state_dict()
+    assert type(state["weight"]) is Eighths
+    state["weight"] = Eighths.of(mt.tensor([[2.0, 2.0]]))
+    other.load_state_dict(state)
+    assert other.weight.whole.tolist() == [[16, 16]] and layer.weight.whole.tolist() == [[4, -8]]
+    assert other.double().weight.dtype is mt.float64 and other(mt.ones(1, 2, dtype=mt.float64)).tolist() == [[5.0]]
+    again = pickle.loads(pickle.dumps(layer.weight.detach()))
+    assert type(again) is Eighths and again.value().tolist() == [[0.5, -1.0]]
+    file = io.BytesIO()
+    mt.save(layer.state_dict(), file)
+    for allowed in (False, True):
+        file.seek(0)
+        if allowed:
+            with mt.serialization.safe_globals([Eighths]):
+                assert mt.load(file)["weight"].value().tolist() == [[0.5, -1.0]]
+        else:
+            with pytest.raises(mt.serialization.UnpicklingError, match="Eighths"):
+                mt.load(file)
+    assert is_traceable_wrapper_subclass(again) and not is_traceable_wrapper_subclass(mt.ones(2))
+    doubled = transform_subclass(again, lambda name, t: t * 2)
+    assert type(doubled) is Eighths and doubled.value().tolist() == [[1.0, -2.0]]
+
+
+def test_files_with_wrappers_are_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    if mt.ones(1).device.type != "cpu":
+        pytest.skip("a file names the device of what it holds, and PyTorch knows no such one")
+    for writer, reader in ((mt, torch), (torch, mt)):
+        globals()["Shown"] = logging(writer, [])
+        Shown.__qualname__, Shown.__module__ = "Shown", __name__  # type: ignore[name-defined] # noqa: F821
+        file = io.BytesIO()
+        writer.save(Shown(writer.tensor([1.0, 2.0])), file)  # type: ignore[name-defined] # noqa: F821
+        file.seek(0)
+        globals()["Shown"] = kind = logging(reader, [])
+        kind.__qualname__, kind.__module__ = "Shown", __name__
+        with reader.serialization.safe_globals([kind]):
+            found = reader.load(file, weights_only=True)
+        assert type(found) is kind and found.inside.tolist() == [1.0, 2.0]
+
+
+class Diagonal(mt.Tensor):
+    """A matrix of which the diagonal is kept, where that is enough."""
+
+    @staticmethod
+    def __new__(cls: Any, values: Any, requires_grad: bool = False) -> Any:
+        size = (len(values), len(values))
+        return mt.Tensor._make_wrapper_subclass(cls, size, dtype=values.dtype, device=values.device, requires_grad=requires_grad)
+
+    def __init__(self, values: Any, requires_grad: bool = False) -> None:
+        self.values = values
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is mt.ops.aten.mul.Tensor and types == (cls,) and len(args) == 2 and type(args[0]) is type(args[1]):
+            return cls(args[0].values * args[1].values)
+        return func(*[mt.diag(a.values) if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+
+def test_a_class_answers_by_its_own_tensors_or_plain_ones() -> None:
+    d = Diagonal(mt.tensor([1.0, 2.0]), requires_grad=True)
+    assert type(d * d) is Diagonal and (d * d).values.tolist() == [1, 4]
+    for made in (d + mt.ones(2, 2), d @ mt.ones(2, 2), mt.ones(2, 2) @ d, d.sum(), mt.nn.functional.linear(mt.ones(1, 2), d)):
+        assert type(made) is mt.Tensor and made.requires_grad
+    (mt.tensor([[3.0, 5.0]]) @ d).sum().backward()
+    assert type(d.grad) is mt.Tensor and d.grad.tolist() == [[3, 3], [5, 5]]
+
+
+def test_a_weight_of_low_rank_updates() -> None:
+    class LowRank(mt.Tensor):
+        @staticmethod
+        def __new__(cls: Any, base: Any, a: Any, b: Any) -> Any:
+            return mt.Tensor._make_wrapper_subclass(cls, base.shape, dtype=base.dtype, device=base.device)
+
+        def __init__(self, base: Any, a: Any, b: Any) -> None:
+            self.parts = base, a, b
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is mt.nn.functional.linear:
+                base, a, b = args[1].parts
+                return func(args[0], base, *args[2:]) + (args[0] @ a.t()) @ b.t()
+            with mt._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is mt.ops.aten.detach.default:
+                return cls(*args[0].parts)
+            return func(*[a.parts[0] + a.parts[2] @ a.parts[1] if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+    a, b = mt.full((1, 2), 0.5, requires_grad=True), mt.full((3, 1), 2.0, requires_grad=True)
+    layer = mt.nn.Linear(2, 3, bias=False)
+    layer.weight = mt.nn.Parameter(LowRank(mt.ones(3, 2), a, b), requires_grad=False)
+    layer(mt.ones(1, 2)).sum().backward()
+    assert a.grad.tolist() == [[6, 6]] and b.grad.tolist() == [[1], [1], [1]] and layer.weight.sum() == 12
+
+
+def test_tensors_with_elements_of_their_own_and_modes_beside_classes() -> None:
+    log: list[str] = []
+
+    class Own(mt.Tensor):
+        @staticmethod
+        def __new__(cls: Any, t: Any) -> Any:
+            return mt.Tensor._make_subclass(cls, t)
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            log.append(f"class {func} {[t.__name__ for t in types]}")
+            with importlib.import_module("mortice.utils._mode_utils").no_dispatch():
+                return func(*args, **(kwargs or {}))
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            log.append(f"mode {func}")
+            return func(*args, **(kwargs or {}))
+
+    x = Own(mt.ones(2))
+    assert (x * 3).tolist() == [3, 3] and log == ["class aten.mul.Tensor ['Own']"]
+    with Mode():
+        assert (x * 3).tolist() == [3, 3]
+    assert log[1:] == ["mode aten.mul.Tensor", "class aten.mul.Tensor ['Own']"]
+    with mt._C._DisableTorchDispatch():
+        assert (x * 3).tolist() == [3, 3] and len(log) == 3
