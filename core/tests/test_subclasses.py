@@ -314,3 +314,11 @@ def test_tensors_with_elements_of_their_own_and_modes_beside_classes() -> None:
     assert log[1:] == ["mode aten.mul.Tensor", "class aten.mul.Tensor ['Own']"]
     with mt._C._DisableTorchDispatch():
         assert (x * 3).tolist() == [3, 3] and len(log) == 3
+
+
+def test_leaves_that_get_one_gradient_have_a_copy_each() -> None:
+    kind = logging(mt, [])
+    a, b = (kind(mt.ones(3), requires_grad=True) for _ in "ab")
+    ((a + b) * kind(mt.ones(3))).sum().backward()
+    a.grad.inside.mul_(5)
+    assert b.grad.inside.tolist() == [1, 1, 1]
