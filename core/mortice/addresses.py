@@ -50,7 +50,7 @@ _LEAD = {
     "vision._internally_replaced_utils": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = "ao.quantization distributions doctor fx masked metrics subclasses utils.summary utils.tensorboard vision".split()
+_PARTS = "ao.quantization distributions doctor fx masked metrics nn.utils.prune subclasses utils.summary utils.tensorboard vision".split()
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 

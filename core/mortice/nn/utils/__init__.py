@@ -1,5 +1,9 @@
 """mortice.nn.utils: clipping, vectors of parameters, normalised and parametrized weights, pruning, fusion, packing."""
 
+from typing import Any
+
+from mortice.addresses import attribute
+from mortice.lazy import load
 from mortice.nn.utils.clip_grad import *
 from mortice.nn.utils.convert_parameters import *
 from mortice.nn.utils.fusion import *
@@ -9,4 +13,8 @@ from mortice.nn.utils.spectral_norm import *
 from mortice.nn.utils.weight_norm import remove_weight_norm as remove_weight_norm
 from mortice.nn.utils.weight_norm import weight_norm as weight_norm
 
-from . import parametrizations, parametrize, prune, rnn, stateless
+from . import parametrizations, parametrize, rnn, stateless
+
+
+def __getattr__(name: str) -> Any:  # a distribution of its own
+    return load("mortice.nn.utils.", name) if name == "prune" else attribute(__name__, name)
