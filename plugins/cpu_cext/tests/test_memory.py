@@ -297,7 +297,12 @@ print(huge() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the pages of a process are told by Linux alone")
 def test_a_large_array_lies_in_huge_pages_from_the_first() -> None:
-    run = subprocess.run([sys.executable, "-c", _HUGE], capture_output=True, text=True)
-    if run.returncode:
-        pytest.skip(run.stderr)
-    assert int(run.stdout) >= 32 << 10
+    found = []
+    for _ in range(3):  # the system may have had none at the moment when it was asked
+        run = subprocess.run([sys.executable, "-c", _HUGE], capture_output=True, text=True)
+        if run.returncode:
+            pytest.skip(run.stderr)
+        found.append(int(run.stdout))
+        if found[-1] >= 32 << 10:
+            return
+    raise AssertionError(f"kB in huge pages, of 65536: {found}")
