@@ -102,7 +102,7 @@ PUBLIC = {
     "ops.gather": "gather scatter scatter_add scatter_reduce take_along_dim",
     "ops.histogram": "bincount histc histogram histogramdd",
     "ops.index": "index_put index_put_ where",
-    "ops.index_rows": "index_add index_copy index_fill index_reduce index_select put take",
+    "ops.index_rows": "index_add index_copy index_fill index_reduce index_select narrow_copy put take",
     "ops.inplace": (
         "abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_ clamp_ "
         "clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ "
@@ -166,8 +166,8 @@ PUBLIC = {
     ),
     "ops.views": (
         "adjoint atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors chunk detach detach_ dsplit "
-        "flatten hsplit moveaxis movedim narrow narrow_copy ravel select split split_with_sizes swapaxes swapdims "
-        "tensor_split unbind unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
+        "flatten hsplit moveaxis movedim narrow ravel select split split_with_sizes swapaxes swapdims tensor_split "
+        "unbind unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
     ),
     "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "optim.foreach": (

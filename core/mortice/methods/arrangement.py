@@ -62,7 +62,7 @@ class Arrangement(TensorBase):
 
         return views.split(self, split_size, dim)
 
-    narrow_copy, as_strided_ = views.narrow_copy, arrange.as_strided_
+    narrow_copy, as_strided_ = index_rows.narrow_copy, arrange.as_strided_
     squeeze_, unsqueeze_, t_, transpose_, swapaxes_, swapdims_ = (
         arrange.squeeze_, arrange.unsqueeze_, arrange.t_, arrange.transpose_, arrange.swapaxes_, arrange.swapdims_)  # fmt: skip
 

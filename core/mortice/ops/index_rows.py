@@ -8,21 +8,24 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import bool_, int32, int64
 from mortice.errors import DimError, DTypeError, ShapeError
+from mortice.layout import contiguous_format, sparse_coo
 from mortice.modes import autocasting
 from mortice.mutation import check_apart, check_writable, inplace
 from mortice.node import named
 from mortice.ops import bounds, elementwise
 from mortice.ops.arguments import numpy_names
+from mortice.ops.creation import arange
 from mortice.ops.fill import _value_tensor
 from mortice.ops.gather import _in_range, _lift, _long, _reduced
 from mortice.ops.index import may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range
-from mortice.ops.movement import cast, expand, reshape
+from mortice.ops.movement import cast, clone, expand, reshape
+from mortice.ops.views import narrow
 from mortice.rules import number_of
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import TensorBase
 
-__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select", "put", "take"]
+__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select", "narrow_copy", "put", "take"]
 
 # ---- along one dim, at positions of a vector ----
 
@@ -39,6 +42,15 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     _in_range("index_select", index, n, axis, DimError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
     return made if out is None else _call.WRITE_OUT("index_select", out, made, reads=(input, index))
+
+
+@numpy_names
+def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
+    """Take `length` positions from `start` along a dim; a copy."""
+    if input.layout is sparse_coo:
+        return index_select(input, dim, arange(start, start + length, device=input.device), out=out)
+    made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
+    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 
 def _like(made: Any, input: Any) -> Any:

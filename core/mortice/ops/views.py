@@ -8,25 +8,23 @@ from functools import lru_cache
 from typing import Any
 from weakref import ref
 
-from mortice import call as _call
 from mortice.call import as_view
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
-from mortice.layout import contiguous_format, sparse_coo
 from mortice.modes import modes
-from mortice.node import TENSOR_KERNELS, named
+from mortice.node import TENSOR_KERNELS
 from mortice.notice import warn
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice, read_sparse
-from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
+from mortice.ops.movement import _permute, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import INFERENCE, Storage, TensorBase
 
 __all__ = [
     "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors", "chunk",
-    "detach", "detach_", "dsplit", "flatten", "hsplit", "moveaxis", "movedim", "narrow", "narrow_copy",
+    "detach", "detach_", "dsplit", "flatten", "hsplit", "moveaxis", "movedim", "narrow",
     "ravel", "select", "split", "split_with_sizes", "swapaxes", "swapdims", "tensor_split", "unbind",
     "unflatten", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "vsplit",
 ]  # fmt: skip
@@ -254,18 +252,6 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     if start + length > n:
         raise RuntimeError(f"narrow: start ({start}) + length ({length}) exceeds dimension size ({n}).")
     return cut(input, at, start, length)
-
-
-@numpy_names
-def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
-    """Take `length` positions from `start` along a dim; a copy."""
-    if input.layout is sparse_coo:
-        from mortice.ops.creation import arange
-        from mortice.ops.index_rows import index_select
-
-        return index_select(input, dim, arange(start, start + length, device=input.device), out=out)
-    made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
-    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 
 class PiecesNode(Node):
