@@ -320,6 +320,19 @@ def test_an_overwritten_value_is_refused() -> None:
         v.sum().backward()
 
 
+def test_memory_that_others_share_is_written_at_once() -> None:
+    p, q = mt.nn.Parameter(X.clone()), mt.nn.Parameter(Y.clone())
+    view, kept = p[1:], (p * q)
+    assert p.data.mul_(0.5).add_(q.data, alpha=2) is not p
+    want = (X * 0.5 + Y * 2).tolist()
+    assert p.tolist() == want and view.tolist() == want[1:] and p._version == 0  # as `data` is known for
+    kept.sum().backward()
+    p.detach().mul_(2)
+    assert view.tolist() == (X + Y * 4)[1:].tolist() and p._version == 1
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        p.mul_(2)
+
+
 def test_views_that_live_together_are_known_to_their_storage() -> None:
     x = X.clone()
     views = [x[i % 4] for i in range(50)]

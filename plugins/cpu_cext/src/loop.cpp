@@ -182,8 +182,9 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
                      [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra, squares); });
         return;
     }
-    // Copies of a few elements that lie apart, such as the colours of pixels: lines along the next axis are longer.
-    if (extra == &PLAIN_COPY && p.ndim > 1 && p.sizes[0] < 8 && p.sizes[1] >= 4 * p.sizes[0] && p.steps[0][1] != operands[1].itemsize)
+    // A few elements that lie apart, such as the colours of pixels, or meet others, as the corners of boxes: lines along the next
+    // axis are longer.
+    if (p.ndim > 1 && p.sizes[0] < 8 && p.sizes[1] >= 4 * p.sizes[0] && (extra != &PLAIN_COPY || p.steps[0][1] != operands[1].itemsize))
         swap_axes(p, 0, 1);
     parallel_for(total, grain, [&](int64_t begin, int64_t end) { run(p, begin, end, inner, extra); });
 }

@@ -343,3 +343,25 @@ def test_operands_that_stand_still_along_a_line(k: Any, dtype: str) -> None:
         assert flat(k, k.addcmul(x, x, y, 2)) == [a + 2 * a * b for a in column for b in row]
         assert flat(k, k.addcmul(x, y, x, 2)) == [a + 2 * a * b for a in column for b in row]
         assert flat(k, k.addcmul(y, x, x, 2)) == [b + 2 * a * a for a in column for b in row]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bfloat16"])
+@pytest.mark.parametrize("few", [1, 2, 3, 7, 8])
+def test_lines_of_a_few_elements(k: Any, dtype: str, few: int) -> None:
+    """What is short within and long without goes along the longer axis: corners of boxes, colours of pixels."""
+    many, much = 40, 3
+    a, b = [i % 11 for i in range(much * few)], [i % 7 for i in range(many * few)]
+    x, y = array(k, a, dtype, (much, 1, few)), array(k, b, dtype, (many, few))
+    places = list(itertools.product(range(much), range(many), range(few)))
+    assert flat(k, k.add(x, y)) == [a[i * few + c] + b[j * few + c] for i, j, c in places]
+    assert flat(k, k.less(x, y)) == [a[i * few + c] < b[j * few + c] for i, j, c in places]
+    assert flat(k, k.where(k.less(x, y), x, y)) == [min(a[i * few + c], b[j * few + c]) for i, j, c in places]
+    wide = array(k, range(many * (few + 2)), "float32" if dtype in ("uint8", "bfloat16") else dtype, (many, few + 2))
+    part = k.getitem(wide, (slice(None), slice(1, few + 1)))
+    inside = [j * (few + 2) + 1 + c for j in range(many) for c in range(few)]
+    assert flat(k, k.negative(part)) == [-n for n in inside]
+    assert flat(k, k.multiply(part, part)) == [n * n for n in inside]
+    assert flat(k, k.astype(part, by_name("float64"))) == inside
+    k.setitem(part, (...,), k.add(part, 1))
+    rest = [n + (0 < n % (few + 2) <= few) for n in range(many * (few + 2))]
+    assert flat(k, wide) == rest
