@@ -231,7 +231,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
         raise TypeError(f"{op.name}: expected {'a Tensor' if not tensors else 'Tensors'}; got {got}.")
     first = tensors[0]
     for t in tensors[1:]:
-        if t._device is not first._device and not (made is not None and t._device.base is first._device.base and t._device.level is None):
+        if t._device is not first._device and not (made is not None and t._device.base is first._device.base and t._device.inner is None):
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
     d = dtype_of_all(moving, numbers)
     if op.operand is not None:

@@ -72,6 +72,11 @@ class Device:
         return intern(name, index, None)
 
     @property
+    def is_outline(self) -> bool:
+        """Whether its tensors are wrappers, whose elements are the affair of their class; see `subclasses`."""
+        return self.inner is None and self.base is not self
+
+    @property
     def widest_float(self) -> DType:
         """The widest real floating dtype there: float64, or float32 where that is missing."""
         return float64 if float64 in self.backend.dtypes(self) else float32

@@ -564,7 +564,7 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
         return x.dtype  # type: ignore[no-any-return]
 
     def device_of(self, x: Any) -> Device:
-        return x._device if x._device.level is not None else x._device.base  # type: ignore[no-any-return]
+        return x._device if x._device.inner is not None else x._device.base  # type: ignore[no-any-return]
 
     def full(self, shape: Any, value: Any, *, dtype: DType, device: Device) -> Any:
         return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, Size(shape))

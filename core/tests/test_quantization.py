@@ -100,6 +100,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", OBSERVERS)
 @pytest.mark.parametrize("options", OPTIONS)
 def test_observers_tell_what_pytorch_s_tell(name: str, options: dict[str, Any]) -> None:
@@ -120,6 +121,7 @@ def test_observers_tell_what_pytorch_s_tell(name: str, options: dict[str, Any]) 
     both(script)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", (
     "default_fake_quant", "default_weight_fake_quant", "default_per_channel_weight_fake_quant", "default_histogram_fake_quant",
     "default_fused_act_fake_quant", "default_fused_wt_fake_quant", "default_fused_per_channel_wt_fake_quant",
@@ -167,6 +169,7 @@ def network(lib: Any) -> Any:
     return made
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("choose", (
     lambda q: q.default_qat_qconfig, lambda q: q.get_default_qat_qconfig("fbgemm"), lambda q: q.get_default_qat_qconfig("qnnpack"),
     lambda q: q.get_default_qat_qconfig("x86", 0), lambda q: q.default_weight_only_qconfig,
@@ -192,6 +195,7 @@ def test_a_prepared_network_trains_as_pytorch_s(choose: Any) -> None:
     both(script)
 
 
+@pytest.mark.oracle
 def test_a_network_is_observed_as_pytorch_s() -> None:
     def script(lib: Any) -> Any:
         quant, net = of(lib), network(lib).eval()
@@ -202,6 +206,7 @@ def test_a_network_is_observed_as_pytorch_s() -> None:
     both(script)
 
 
+@pytest.mark.oracle
 def test_tables_and_a_linear_layer_with_a_norm_are_prepared_as_pytorch_s() -> None:
     def script(lib: Any) -> Any:
         quant, found = of(lib), []

@@ -65,9 +65,10 @@ CALLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("number", range(len(CALLS)))
 def test_a_wrapper_is_told_of_the_operators_that_pytorch_tells_of(number: int) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
     found = []
     for lib in (mt, torch):
         log: list[str] = []
@@ -214,8 +215,9 @@ def test_its_state_is_copied_loaded_moved_and_written() -> None:
     assert type(doubled) is Eighths and doubled.value().tolist() == [[1.0, -2.0]]
 
 
+@pytest.mark.oracle
 def test_files_with_wrappers_are_pytorchs() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
     if mt.ones(1).device.type != "cpu":
         pytest.skip("a file names the device of what it holds, and PyTorch knows no such one")
     for writer, reader in ((mt, torch), (torch, mt)):

@@ -166,7 +166,7 @@ class Conversion(TensorBase):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self._device.level is not None:
             return self._device.level.pickled(self)
-        if self._device.base is not self._device:
+        if self._device.is_outline:
             return import_module("mortice.subclasses").pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)

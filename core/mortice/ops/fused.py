@@ -49,7 +49,7 @@ def _fused_step_(
     changed = (params, *state)
     lists = changed if grads is None else (params, grads, *state)
     first = params[0]._device
-    if first.base is not first and first.level is None:  # of wrappers
+    if first.is_outline:
         return import_module("mortice.subclasses").step(kernel, lists, changed, numbers)  # type: ignore[no-any-return]
     for tensors in lists:
         for t, p in zip(tensors, params):
@@ -115,8 +115,7 @@ def _by_device(
     """Take one step for each device; refuse a parameter whose gradient or state is elsewhere or of another dtype."""
     members: dict[Any, list[int]] = {}
     for i, p in enumerate(params):
-        wrapper = p._device.base is not p._device and p._device.level is None
-        for t in [tensors[i] for tensors in (grads or (), *state) if tensors and not wrapper]:
+        for t in [tensors[i] for tensors in (grads or (), *state) if tensors and not p._device.is_outline]:
             if t._device is not p._device:
                 raise DeviceError(f"{kernel}: expected gradient and state on {p.device}; got {t.device}. Move them there.")
             if t.dtype is not p.dtype:

@@ -212,7 +212,7 @@ class Pickler(pickle._Pickler):
         requires_grad = t._rg and not is_parameter
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
-        elif t._device.base is not t._device:
+        elif t._device.is_outline:
             (kind, *args), state = importlib.import_module("mortice.subclasses").saved(t)
             kind, args[4] = Global(kind.__module__, kind.__qualname__), Call(_LAYOUT, ("torch.strided",))
             rebuild = Global("torch._utils", "_rebuild_wrapper_subclass"), kind, (kind, *args), state
