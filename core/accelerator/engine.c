@@ -390,7 +390,7 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         PyTuple_SET_ITEM(names, i, Py_NewRef(name));
         room[3 + n + i] = value;
     }
-    int done = !storage || (named && !names) ? -1 : is_whole(x);
+    int done = !storage || (named && !names) ? -1 : is_alone(x, storage);
     if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
         data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (data == mine) {

@@ -486,10 +486,20 @@ static int share(PyObject *storage, PyObject *t) {
     return status;
 }
 
-/* Whether x is a whole memory and no view, and may be written: what `land` of mutation.py asks. */
-static int is_whole(PyObject *x) {
-    PyObject *note = SLOT(x, at.note);
-    return note && PyUnicode_Check(note) && !PyUnicode_GET_LENGTH(note) && SLOT(x, at.viewed) == Py_None && SLOT(x, at.steps) == Py_None;
+/* Whether x alone has the memory of its storage, as far as that is seen at once: what `land` of mutation.py asks. */
+static int is_alone(PyObject *x, PyObject *storage) {
+    PyObject *aliases = of(storage, STORAGE) ? SLOT(storage, at.aliases) : NULL, *note = SLOT(x, at.note);
+    if (!of(aliases, ALIASES) || !note || !PyUnicode_Check(note) || PyUnicode_GET_LENGTH(note) || SLOT(x, at.viewed) != Py_None ||
+        SLOT(x, at.steps) != Py_None || !SLOT(aliases, at.last))
+        return 0;
+    if (PyWeakref_CheckRef(SLOT(aliases, at.last)) && !is_dead(SLOT(aliases, at.last))) return 0;
+    int living = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(aliases); i++) {
+        PyObject *ref = PyList_GET_ITEM(aliases, i);
+        if (!PyWeakref_CheckRef(ref)) return 0;
+        living += !is_dead(ref);
+    }
+    return living == 1;
 }
 
 /* _share(x, storage=None): a new leaf over the same memory, in that storage. */

@@ -354,21 +354,21 @@ def plain(t: Any) -> bool:
 def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> bool:
     """Run an op whose result has t's shape and dtype, and which nothing records, into t; tell whether that could be."""
     storage = t._storage or t.own_storage()
-    whole = not t._note and t._viewed is None and t._steps is None
-    if (special[0] and modes.inference) if whole else not plain(t):
+    alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
+    if (special[0] and modes.inference) if alone else not plain(t):
         return False
     mine, backend = t._data, t._device.backend
     data = backend.into(mine, t._device.table[op], *buffers, **attrs)
     if data is mine:
         storage.version += 1
         return True
-    return landed(t, data, buffers, whole)
+    return landed(t, data, buffers, alone)
 
 
-def landed(t: Any, data: Any, buffers: Sequence[Any], whole: bool = True) -> bool:
-    """Give t, which may be a whole memory, what an op has made elsewhere; tell whether that could be."""
+def landed(t: Any, data: Any, buffers: Sequence[Any], alone: bool = True) -> bool:
+    """Give t, which may be alone with its memory, what an op has made elsewhere; tell whether that could be."""
     owned = t._device.backend.owns(data) and not any([b is data for b in buffers])
-    if whole and not owned:
+    if alone and not owned:
         return False
     write(t, data, owned)
     return True

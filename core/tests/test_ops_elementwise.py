@@ -525,6 +525,11 @@ def test_out_of_another_dtype_is_refused_where_nothing_goes_element_by_element(f
         fn(mt.eye(2), mt.empty(2, 2, dtype=mt.float64))
 
 
+def test_limits_that_are_tensors_may_be_written_over_what_is_limited():
+    x = mt.arange(6.0)
+    assert mt.clamp(x, mt.ones(6), mt.full((6,), 3.0), out=x) is x and x.tolist() == [1, 1, 2, 3, 3, 3]
+
+
 def test_answers_about_infinity_and_sign_go_into_bools():
     for fn in (mt.isposinf, mt.isneginf, mt.signbit):
         with pytest.raises(RuntimeError, match="Expected out tensor to have dtype bool, but got float instead"):

@@ -9,6 +9,7 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.call import no_tensor
 from mortice.dtype import bool_
 from mortice.errors import DTypeError
+from mortice.mutation import check_apart
 from mortice.node import TENSOR_KERNELS, named
 from mortice.notice import warn
 from mortice.op import op
@@ -161,6 +162,7 @@ TENSOR_KERNELS.replace("clip", lambda x, lo=None, hi=None: _clamp(x, lo, hi))
 def _clamped(x: Any, lo: Any, hi: Any, out: Any) -> Any:
     if out is None or not (isinstance(lo, TensorBase) or isinstance(hi, TensorBase)):
         return _clamp(x, lo, hi, out=out)
+    check_apart(out, (x, lo, hi))
     return _call.WRITE_OUT("clamp", out, _clamp(x, lo, hi))  # between tensors the result may be cast
 
 
