@@ -320,7 +320,7 @@ def test_an_overwritten_value_is_refused() -> None:
         v.sum().backward()
 
 
-def test_memory_that_others_share_is_written_at_once() -> None:
+def test_what_is_written_to_shared_memory_is_seen_by_all_that_share_it() -> None:
     p, q = mt.nn.Parameter(X.clone()), mt.nn.Parameter(Y.clone())
     view, kept = p[1:], (p * q)
     assert p.data.mul_(0.5).add_(q.data, alpha=2) is not p

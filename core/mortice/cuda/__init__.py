@@ -101,7 +101,7 @@ def __getattr__(name: str) -> Any:
     typed = importlib.import_module("mortice.methods.typed")
     if name in typed.__all__ and name.endswith("Tensor"):
         return typed.on_cuda(name)
-    for where in () if name[0] == "_" else devices_of("cuda")[:1]:
-        if (found := where.backend.cuda_name(name)) is not None:
-            return found
+    places = [] if name[0] == "_" else devices_of("cuda")
+    if places and (found := places[0].backend.cuda_name(name)) is not None:
+        return found
     return importlib.import_module("mortice.addresses").attribute(__name__, name)

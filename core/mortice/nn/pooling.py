@@ -75,6 +75,7 @@ class _MaxUnpoolNd(_Windows):
         unpool = getattr(F, f"max_unpool{self.nd}d")
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
+
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts values back at the positions that MaxPool1d returned."""
 
@@ -128,6 +129,7 @@ class _AvgPoolNd(_Windows):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
+
 
 class AvgPool2d(_AvgPoolNd):
     """Means of windows over (N, C, H, W) or (C, H, W)."""

@@ -223,7 +223,7 @@ def repeat_interleave(
 
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
     wide, device = cast(counts, int64), counts._device
-    if output_size is not None and device.type == "meta":
+    if output_size is not None and not device.backend.has_values:
         return make(device.backend.spread_indices(wide._data, total=output_size), device, counts.dtype, Size((output_size,)))
     lowest, highest = (n and range_of(wide)) or (0, 0)
     if lowest < 0:

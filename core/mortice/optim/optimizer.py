@@ -51,10 +51,8 @@ class Optimizer:
         self._optimizer_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
         self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        # A module; a ParameterList, and what else gives its parameters one by one, is as good as a list.
-        module = hasattr(params, "parameters") and not all(
-            isinstance(p, Tensor) for p in getattr(params, "__iter__", lambda: [None])()
-        )
+        # A ParameterList is as good as a list; other modules give modules one by one, or nothing.
+        module = hasattr(params, "parameters") and not (hasattr(params, "__iter__") and all(isinstance(p, Tensor) for p in params))
         if module or isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import mortice
-from mortice import Tensor
+from mortice import Tensor, memory_format
 
 __all__ = [
     "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "fused_moving_avg_obs_fake_quant", "per_channel_affine",
@@ -14,17 +14,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class qscheme:
+class qscheme(memory_format):
     """How whole numbers stand for real ones: by one scale or one for each channel, with or without a zero point."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
 
 
 per_tensor_affine, per_tensor_symmetric = qscheme("per_tensor_affine"), qscheme("per_tensor_symmetric")

@@ -19,32 +19,32 @@ __all__ = [
 ]  # fmt: skip
 
 
-class LinearReLU(qat.Linear, intrinsic._FusedModule):
+class _ThenReLU:
+    _activation = staticmethod(F.relu)
+
+
+class LinearReLU(_ThenReLU, qat.Linear, intrinsic._FusedModule):
     """A linear layer whose weight is rounded as it is used, and a ReLU."""
 
     _FLOAT_MODULE = intrinsic.LinearReLU
-    _activation = staticmethod(F.relu)
 
 
-class ConvReLU1d(qat.Conv1d, intrinsic._FusedModule):
+class ConvReLU1d(_ThenReLU, qat.Conv1d, intrinsic._FusedModule):
     """A convolution whose weight is rounded as it is used, and a ReLU."""
 
     _FLOAT_MODULE = intrinsic.ConvReLU1d
-    _activation = staticmethod(F.relu)
 
 
-class ConvReLU2d(qat.Conv2d, intrinsic._FusedModule):
+class ConvReLU2d(_ThenReLU, qat.Conv2d, intrinsic._FusedModule):
     """A convolution whose weight is rounded as it is used, and a ReLU."""
 
     _FLOAT_MODULE = intrinsic.ConvReLU2d
-    _activation = staticmethod(F.relu)
 
 
-class ConvReLU3d(qat.Conv3d, intrinsic._FusedModule):
+class ConvReLU3d(_ThenReLU, qat.Conv3d, intrinsic._FusedModule):
     """A convolution whose weight is rounded as it is used, and a ReLU."""
 
     _FLOAT_MODULE = intrinsic.ConvReLU3d
-    _activation = staticmethod(F.relu)
 
 
 class _Normed(intrinsic._FusedModule):
@@ -170,22 +170,22 @@ class ConvBn3d(_ConvBn, nn.Conv3d):
     _FLOAT_MODULE, _FLOAT_CONV_MODULE, _FLOAT_BN_MODULE = intrinsic.ConvBn3d, nn.Conv3d, nn.BatchNorm3d
 
 
-class ConvBnReLU1d(ConvBn1d):
+class ConvBnReLU1d(_ThenReLU, ConvBn1d):
     """A convolution, a batch norm and a ReLU, with rounded weights."""
 
-    _FLOAT_MODULE, _FUSED_FLOAT_MODULE, _activation = intrinsic.ConvBnReLU1d, intrinsic.ConvReLU1d, staticmethod(F.relu)
+    _FLOAT_MODULE, _FUSED_FLOAT_MODULE = intrinsic.ConvBnReLU1d, intrinsic.ConvReLU1d
 
 
-class ConvBnReLU2d(ConvBn2d):
+class ConvBnReLU2d(_ThenReLU, ConvBn2d):
     """A convolution, a batch norm and a ReLU, with rounded weights."""
 
-    _FLOAT_MODULE, _FUSED_FLOAT_MODULE, _activation = intrinsic.ConvBnReLU2d, intrinsic.ConvReLU2d, staticmethod(F.relu)
+    _FLOAT_MODULE, _FUSED_FLOAT_MODULE = intrinsic.ConvBnReLU2d, intrinsic.ConvReLU2d
 
 
-class ConvBnReLU3d(ConvBn3d):
+class ConvBnReLU3d(_ThenReLU, ConvBn3d):
     """A convolution, a batch norm and a ReLU, with rounded weights."""
 
-    _FLOAT_MODULE, _FUSED_FLOAT_MODULE, _activation = intrinsic.ConvBnReLU3d, intrinsic.ConvReLU3d, staticmethod(F.relu)
+    _FLOAT_MODULE, _FUSED_FLOAT_MODULE = intrinsic.ConvBnReLU3d, intrinsic.ConvReLU3d
 
 
 class LinearBn1d(_Normed, nn.Linear):

@@ -10,7 +10,6 @@ import mortice
 from mortice import nn
 from mortice.ao.quantization import fake_quantize as fake
 from mortice.ao.quantization import intrinsic, intrinsic_qat, qat
-from mortice.ao.quantization.observer import ObserverBase
 from mortice.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 
 __all__ = [
@@ -250,7 +249,3 @@ def _left_out(name: str) -> Any:
 
 
 quantize, quantize_dynamic, quantize_qat = _left_out("quantize"), _left_out("quantize_dynamic"), _left_out("quantize_qat")
-
-
-def _is_activation_post_process(module: Any) -> bool:
-    return isinstance(module, (ObserverBase, fake.FakeQuantizeBase))
