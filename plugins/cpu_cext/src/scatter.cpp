@@ -85,35 +85,30 @@ template <class T, class Op> bool write_tile(const Write &w, const int64_t *offs
 
 using Tile = bool (*)(const Write &, const int64_t *, const int64_t *);
 
-template <class Op> Tile unsigned_tile(DType d) {
-    switch (d) {
-        case U8: return write_tile<uint8_t, Op>;
-        case U16: return write_tile<uint16_t, Op>;
-        case U32: return write_tile<uint32_t, Op>;
-        case U64: return write_tile<uint64_t, Op>;
-        case F32: return write_tile<float, Op>;
-        case F64: return write_tile<double, Op>;
-        default: return nullptr;
-    }
-}
 // Signs do not matter to sums and products.
 template <class Op> Tile ring_tile(DType d) {
     switch (d) {
         case BOOL: return write_tile<bool, Op>;
+        case U8: case I8: return write_tile<uint8_t, Op>;
+        case U16: case I16: return write_tile<uint16_t, Op>;
+        case U32: case I32: return write_tile<uint32_t, Op>;
+        case U64: case I64: return write_tile<uint64_t, Op>;
+        case F32: return write_tile<float, Op>;
+        case F64: return write_tile<double, Op>;
         case C64: return write_tile<cfloat, Op>;
         case C128: return write_tile<cdouble, Op>;
-        default: return unsigned_tile<Op>(d >= I8 && d <= I64 ? static_cast<DType>(d - (I8 - U8)) : d);
+        default: return nullptr;
     }
 }
-// Of bools, which are bytes of 0 and 1, the larger is that of the bytes.
+// Of what `wide_order` gives.
 template <class Op> Tile order_tile(DType d) {
     switch (d) {
-        case BOOL: return write_tile<uint8_t, Op>;
-        case I8: return write_tile<int8_t, Op>;
-        case I16: return write_tile<int16_t, Op>;
         case I32: return write_tile<int32_t, Op>;
         case I64: return write_tile<int64_t, Op>;
-        default: return unsigned_tile<Op>(d);
+        case U64: return write_tile<uint64_t, Op>;
+        case F32: return write_tile<float, Op>;
+        case F64: return write_tile<double, Op>;
+        default: return nullptr;
     }
 }
 Tile replace_tile(int itemsize) {
@@ -150,7 +145,10 @@ Ref fresh(Array &x, DType dtype) {
     assign(*out, x);
     return out;
 }
+// The dtypes to work in.
+DType own(DType d) { return d; }
 DType wide(DType d) { return is_half(d) ? F32 : d; }
+DType wide_order(DType d) { return d == U32 ? I64 : is_float(d) || ITEMSIZE[d] >= 4 ? wide(d) : I32; }
 
 struct Operands {
     Array *x;
@@ -194,9 +192,9 @@ void lift(Operands &o) {
     o.values = make_view(*o.values, o.values->data, 1, &one, &one);
 }
 
-PyObject *scatter(const char *name, PyObject *const *a, bool vector, Tile (*tile_for)(DType), bool widen) {
+PyObject *scatter(const char *name, PyObject *const *a, bool vector, Tile (*tile_for)(DType), DType (*work)(DType)) {
     Operands o = operands(name, a, vector);
-    const DType d = o.x->dtype, d_work = widen ? wide(d) : d;
+    const DType d = o.x->dtype, d_work = work(d);
     Ref out;
     if (d_work == d) out = result_over(*o.x, {o.indices.get(), o.values.get()});
     if (!out) out = fresh(*o.x, d_work);
@@ -224,19 +222,19 @@ template <int N> const char *named(Names<N> &n, PyObject *const *args, Py_ssize_
 PyObject *scatter_add(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"scatter_add", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, false, ring_tile<Add>, true);
+    return scatter(named(N, args, n, names, a), a, false, ring_tile<Add>, wide);
 }
 
 PyObject *index_add(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"index_add", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, true, ring_tile<Add>, true);
+    return scatter(named(N, args, n, names, a), a, true, ring_tile<Add>, wide);
 }
 
 PyObject *index_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"index_write", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, true, replace_for, false);
+    return scatter(named(N, args, n, names, a), a, true, replace_for, own);
 }
 
 PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -256,7 +254,7 @@ PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 PyObject *scatter_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"scatter_write", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, false, replace_for, false);
+    return scatter(named(N, args, n, names, a), a, false, replace_for, own);
 }
 
 PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -271,7 +269,7 @@ PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names) 
                           : is("min") ? order_tile<Smallest>
                                       : nullptr;
     if (!tile) fail(PyExc_RuntimeError, "scatter_combine: expected how to be prod, max or min; got %s", how);
-    return scatter(N.function, a, false, tile, true);
+    return scatter(N.function, a, false, tile, is("prod") ? wide : wide_order);
 }
 
 namespace {
