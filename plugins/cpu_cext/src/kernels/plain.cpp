@@ -17,22 +17,39 @@ template <class In, class Out, class F> INLINE void over(char *const *at, const 
         *reinterpret_cast<Out *>(at[0] + i * step[0]) = f(*reinterpret_cast<const In *>(at[1] + i * step[1]));
 }
 
-// ---- tests, on bits ----
+// ---- tests, on bits: of a number of each size one loop that looks for a value, and one that looks for what is beyond one ----
 
-// Of a floating-point number as the unsigned integer U: the bits of infinity; the sign is the highest bit.
-template <class U> constexpr U sign_bit = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
-
-template <int TEST, class U, U INF> INLINE uint8_t test(U bits) {
-    U size = static_cast<U>(bits & static_cast<U>(~sign_bit<U>));
-    if constexpr (TEST == TEST_NOT) return size == 0;
-    else if constexpr (TEST == TEST_NAN) return size > INF;
-    else if constexpr (TEST == TEST_INF) return size == INF;
-    else if constexpr (TEST == TEST_FINITE) return size < INF;
-    else return bits >= sign_bit<U>;
+template <class U>
+__attribute__((noinline)) void equals(char *const *at, const int64_t *step, int64_t n, U mask, U value) {
+    over<U, uint8_t>(at, step, n, [=](U bits) -> uint8_t { return (bits & mask) == value; });
+}
+// S is signed; `flip` is 1 for what is not beyond it.
+template <class S>
+__attribute__((noinline)) void beyond(char *const *at, const int64_t *step, int64_t n, S mask, S bound, uint8_t flip) {
+    over<S, uint8_t>(at, step, n, [=](S bits) { return static_cast<uint8_t>(((bits & mask) > bound) ^ flip); });
+}
+template <class S> void test_below(char *const *at, const int64_t *step, int64_t n, const void *) {
+    beyond<S>(at, step, n, S(-1), S(-1), 1);
+}
+template <class U> void test_zero(char *const *at, const int64_t *step, int64_t n, const void *) {
+    equals<U>(at, step, n, static_cast<U>(~U(0)), 0);
 }
 
-template <int TEST, class U, U INF> void test_real(char *const *at, const int64_t *step, int64_t n, const void *) {
-    over<U, uint8_t>(at, step, n, [](U bits) { return test<TEST, U, INF>(bits); });
+template <int SIZE> struct signed_of;
+template <> struct signed_of<2> { using type = int16_t; };
+template <> struct signed_of<4> { using type = int32_t; };
+template <> struct signed_of<8> { using type = int64_t; };
+
+// Of a floating-point number as the unsigned integer U: INF are the bits of infinity; the sign is the highest bit.
+template <int TEST, class U, U INF> void test_real(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    using S = typename signed_of<sizeof(U)>::type;
+    constexpr U size = static_cast<U>(~U(0)) >> 1;
+    constexpr S endless = static_cast<S>(INF);
+    if constexpr (TEST == TEST_NOT) equals<U>(at, step, n, size, 0);
+    else if constexpr (TEST == TEST_INF) equals<U>(at, step, n, size, INF);
+    else if constexpr (TEST == TEST_NAN) beyond<S>(at, step, n, static_cast<S>(size), endless, 0);
+    else if constexpr (TEST == TEST_FINITE) beyond<S>(at, step, n, static_cast<S>(size), static_cast<S>(endless - 1), 1);
+    else test_below<S>(at, step, n, extra);
 }
 // Of complex numbers: both parts' tests.
 __attribute__((noinline)) void join_tests(UnaryLoop part, int size, bool any, char *const *at, const int64_t *step, int64_t n) {
@@ -48,12 +65,6 @@ __attribute__((noinline)) void join_tests(UnaryLoop part, int size, bool any, ch
 }
 template <int TEST, class U, U INF> void test_pair(char *const *at, const int64_t *step, int64_t n, const void *) {
     join_tests(test_real<TEST, U, INF>, sizeof(U), TEST == TEST_NAN || TEST == TEST_INF, at, step, n);
-}
-template <class U> void test_zero(char *const *at, const int64_t *step, int64_t n, const void *) {
-    over<U, uint8_t>(at, step, n, [](U x) -> uint8_t { return x == 0; });
-}
-template <class S> void test_below(char *const *at, const int64_t *step, int64_t n, const void *) {
-    over<S, uint8_t>(at, step, n, [](S x) -> uint8_t { return x < 0; });
 }
 template <int VALUE> void test_never(char *const *at, const int64_t *step, int64_t n, const void *) {
     for (int64_t i = 0; i < n; i++) at[0][i * step[0]] = VALUE;
@@ -120,7 +131,7 @@ constexpr PlainTable filled() {
     for (int d = 0; d < DTYPES; d++) {
         const bool whole = d == BOOL || d == I32 || d == I64;
         for (auto &row : t.test)
-            if (!whole && d != F32 && d != F64) row[d] = nullptr;
+            if (!whole && (d < F16 || d > F64)) row[d] = nullptr;
         for (auto &row : t.whole)
             if (!whole && d <= I64) row[d] = nullptr;
     }

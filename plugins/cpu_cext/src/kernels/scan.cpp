@@ -234,29 +234,48 @@ static void extreme_row(const void *from, int64_t step, void *to, int64_t *place
     }
 }
 
-template <class T, bool MAX>
-static void extreme_columns(const void *from, int64_t step, void *to, int64_t *places, int64_t out_step, int64_t count,
-                            int64_t m) {
+// Of columns, whose loop is long, there is one copy for both: `flip` turns the order round, as the factor -1 or as the bits
+// of integers.
+template <class T> struct compared { typedef T type; };
+template <> struct compared<half> { typedef float type; };
+template <> struct compared<bhalf> { typedef float type; };
+template <class T> using flip_of = typename compared<T>::type;
+
+template <class T> INLINE flip_of<T> flipped(T x, flip_of<T> flip) {
+    if constexpr (__is_same(T, half) || __is_same(T, bhalf)) return to_float(x) * flip;
+    else if constexpr (FLOATING<T>) return x * flip;
+    else return static_cast<T>(x ^ flip);
+}
+
+template <class T>
+static __attribute__((noinline)) void extremes_of_columns(const T *from, int64_t step, T *to, int64_t *places, int64_t out_step,
+                                                          int64_t count, int64_t m, flip_of<T> flip) {
     T best[SCAN_TILE];
     int64_t place[SCAN_TILE];
     for (int64_t j = 0; j < m; j++) {
-        best[j] = static_cast<const T *>(from)[j];
+        best[j] = from[j];
         place[j] = 0;
     }
     for (int64_t r = 0; r < count; r++) {
-        const T *__restrict x = static_cast<const T *>(from) + r * step;
-        T *__restrict out = static_cast<T *>(to) + r * out_step;
+        const T *__restrict x = from + r * step;
+        T *__restrict out = to + r * out_step;
         int64_t *__restrict at = places + r * out_step;
         for (int64_t j = 0; j < m; j++) {
             if constexpr (sizeof(T) <= 2) MORTICE_PLAIN(j);
             T v = x[j], b = best[j];
-            bool up = reaches<T, MAX>(v, b);
+            bool up = reaches<flip_of<T>, true>(flipped(v, flip), flipped(b, flip));
             b = up ? v : b;
             int64_t p = up ? r : place[j];
             best[j] = b, out[j] = b;
             place[j] = p, at[j] = p;
         }
     }
+}
+template <class T, bool MAX>
+static void extreme_columns(const void *from, int64_t step, void *to, int64_t *places, int64_t out_step, int64_t count, int64_t m) {
+    constexpr bool real = FLOATING<flip_of<T>>;
+    constexpr auto flip = static_cast<flip_of<T>>(MAX ? (real ? 1 : 0) : -1);
+    extremes_of_columns(static_cast<const T *>(from), step, static_cast<T *>(to), places, out_step, count, m, flip);
 }
 
 // ---- sums of exponentials: the largest so far, and the sum of exp(x - largest) ----
@@ -332,7 +351,8 @@ constexpr ScanKernels filled() {
 #if defined(MORTICE_AFTER_BASELINE)
     for (int d = 0; d < DTYPES; d++) {  // of the others one copy is enough
         const bool common = d == F32 || d == F64 || d == I64;
-        if (!common) t.sum[d] = t.logsumexp[d] = NONE;
+        t.logsumexp[d] = NONE;  // waits for the C library
+        if (!common) t.sum[d] = NONE;
         if (!common && d != I32) t.prod[d] = NONE, t.max[d] = t.min[d] = NO_EXTREME;
     }
 #endif
