@@ -223,7 +223,9 @@ template <class T, class Op> INLINE T row(const T *p, int64_t n) {
     else return folded_row<T, Op>(p, n);
 }
 
-template <class T, class Op> static void rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
+// This and `columns` are not static: the files of an instruction set share one copy of each.
+template <class T, class Op>
+__attribute__((noinline)) void rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
     const T *x = static_cast<const T *>(from);
     T *out = static_cast<T *>(to);
     if (SMALL || n >= LANES<T>) {
@@ -299,7 +301,7 @@ template <class T, class Op> INLINE T with_column(T acc, const T *p, int64_t ste
 // Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams. The last
 // columns are a vector that overlaps those before it, whose accumulators are read before they are changed.
 template <class T, class Op>
-static void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
+__attribute__((noinline)) void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
     const T *x = static_cast<const T *>(from);
     T *acc = static_cast<T *>(to);
     constexpr int L = LANES<T>;

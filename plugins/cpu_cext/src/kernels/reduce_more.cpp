@@ -56,15 +56,33 @@ template <class T> INLINE int64_t place_of(const T *p, int64_t n, T value) {
     return rest ? n - L + __builtin_ctz(rest) : 0;
 }
 
+// f(rows, the first one's number, how many, their values by Op), of some rows at a time: a long one is still in the
+// first-level cache then, and of short ones several are reduced at once.
+template <class T, class Op, class F>
+INLINE void by_rows(const void *from, int64_t n, int64_t count, int64_t step, F f) {
+    T values[32];
+    int64_t some = 32;
+    while (some > 1 && some * n > ROW_BLOCK) some /= 2;
+    for (int64_t r = 0; r < count; r += some) {
+        const int64_t m = least_of(count - r, some);
+        const T *p = static_cast<const T *>(from) + r * step;
+        rows<T, Op>(p, n, m, step, values);
+        f(p, r, m, values);
+    }
+}
+
+template <class T>
+static __attribute__((noinline)) void places_of(const T *p, int64_t n, int64_t count, int64_t step, const T *values, Best *out) {
+    for (int64_t r = 0; r < count; r++) {
+        __builtin_memcpy(out[r].value, values + r, sizeof(T));
+        out[r].index = place_of(p + r * step, n, values[r]);
+    }
+}
 template <class T, class Op>
 static void best_rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
-    for (int64_t r = 0; r < count; r++) {
-        const T *p = static_cast<const T *>(from) + r * step;
-        T value = row<T, Op>(p, n);
-        Best *out = static_cast<Best *>(to) + r;
-        __builtin_memcpy(out->value, &value, sizeof value);
-        out->index = place_of(p, n, value);
-    }
+    by_rows<T, Op>(from, n, count, step, [=](const T *p, int64_t r, int64_t m, const T *values) {
+        places_of(p, n, m, step, values, static_cast<Best *>(to) + r);
+    });
 }
 
 // Whether b is to replace a, which came first. An accumulator of no elements has index -1.
@@ -175,10 +193,10 @@ INLINE Moments moments_of(double n, double shift, double sum, double squares) {
     return {n, shift + off, rest < 0 ? 0 : rest};
 }
 
-template <class T> INLINE Moments row_moments(const T *p, int64_t n) {
+template <class T> INLINE Moments row_moments(const T *p, int64_t n, T total) {
     constexpr int L = LANES<T>;
     double count = static_cast<double>(n);
-    T shift = static_cast<T>(static_cast<double>(row<T, Sum>(p, n)) / count);
+    T shift = static_cast<T>(static_cast<double>(total) / count);
     T sum = 0, squares = 0;
     int64_t i = 0;
     if (n >= L) {
@@ -212,8 +230,9 @@ template <class T> INLINE Moments row_moments(const T *p, int64_t n) {
     return moments_of(count, shift, sum, squares);
 }
 template <class T> static void var_rows(const void *x, int64_t n, int64_t count, int64_t step, void *out) {
-    for (int64_t r = 0; r < count; r++)
-        static_cast<Moments *>(out)[r] = row_moments(static_cast<const T *>(x) + r * step, n);
+    by_rows<T, Sum>(x, n, count, step, [=](const T *p, int64_t first, int64_t m, const T *sums) {
+        for (int64_t r = 0; r < m; r++) static_cast<Moments *>(out)[first + r] = row_moments(p + r * step, n, sums[r]);
+    });
 }
 
 template <class T>
@@ -302,9 +321,8 @@ static void merge_exponents(Exponents &a, const Exponents &b) {
     }
 }
 
-template <class T> INLINE Exponents row_exponents(const T *p, int64_t n) {
+template <class T> INLINE Exponents row_exponents(const T *p, int64_t n, T top) {
     constexpr int L = LANES<T>;
-    T top = row<T, Max>(p, n);
     if (!(top - top == 0)) return {static_cast<double>(top), top < 0 ? 0.0 : 1.0};  // infinite, or nan
     const vec<T> largest = splat(top);
     vec<T> a = {}, b = {};
@@ -317,8 +335,9 @@ template <class T> INLINE Exponents row_exponents(const T *p, int64_t n) {
     return {static_cast<double>(top), static_cast<double>(across<T, Sum, VECTOR_BYTES>(a + b))};
 }
 template <class T> static void exponents_rows(const void *x, int64_t n, int64_t count, int64_t step, void *out) {
-    for (int64_t r = 0; r < count; r++)
-        static_cast<Exponents *>(out)[r] = row_exponents(static_cast<const T *>(x) + r * step, n);
+    by_rows<T, Max>(x, n, count, step, [=](const T *p, int64_t first, int64_t m, const T *tops) {
+        for (int64_t r = 0; r < m; r++) static_cast<Exponents *>(out)[first + r] = row_exponents(p + r * step, n, tops[r]);
+    });
 }
 
 template <class T>
@@ -360,16 +379,23 @@ template <class T, class Op> static constexpr Reducer MERGE_BEST = MERGER<Best, 
      KIND<int64_t, Op>, NONE, NONE, KIND<float, Op>, KIND<double, Op>, NONE, NONE}
 #endif
 
+// Merging is little work beside what is merged: of accumulators without arithmetic one copy serves all.
+#if defined(MORTICE_AFTER_BASELINE)
+#define MORTICE_MERGE_BEST(Op) {}
+#else
+#define MORTICE_MERGE_BEST(Op) MORTICE_BEST_KERNELS(MERGE_BEST, Op)
+#endif
+
 extern const ReduceMoreKernels reduce_more_kernels_table;
 const ReduceMoreKernels reduce_more_kernels_table = {
     MORTICE_BEST_KERNELS(BEST, Max),
     MORTICE_BEST_KERNELS(BEST, Min),
-    MORTICE_BEST_KERNELS(MERGE_BEST, Max),
-    MORTICE_BEST_KERNELS(MERGE_BEST, Min),
+    MORTICE_MERGE_BEST(Max),
+    MORTICE_MERGE_BEST(Min),
     MORTICE_MODERN({{var_rows<float>, var_columns<float>}, {var_rows<double>, var_columns<double>}}),
-    MORTICE_MODERN(MERGER<Moments, merge_moments>),
+    MORTICE_MODERN(MORTICE_UP_TO_AVX2(MERGER<Moments, merge_moments>)),
     MORTICE_MODERN({{exponents_rows<float>, exponents_columns<float>}, {exponents_rows<double>, exponents_columns<double>}}),
-    MORTICE_MODERN(MERGER<Exponents, merge_exponents>),
+    MORTICE_MODERN(MORTICE_UP_TO_AVX2(MERGER<Exponents, merge_exponents>)),
 };
 
 }  // namespace mortice::ISA
