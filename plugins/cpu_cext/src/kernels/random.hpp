@@ -24,4 +24,8 @@ struct RandomTable {
 };
 MORTICE_TABLE(RandomTable, random_kernels)
 
+// NORMAL_PIECES[c][i] is coefficient c, lowest first, of quantile / q on piece i of 1 - 4 q^2: pieces are halves of the intervals
+// between powers of two, from 1 down to 2^-8.
+extern const double NORMAL_PIECES[10][16];  // one table for all instruction sets
+
 }  // namespace mortice
