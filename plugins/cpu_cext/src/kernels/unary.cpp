@@ -42,9 +42,12 @@ struct GeluTanh {
 };
 struct Softplus {
     template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
-        if (numbers[0] == 1) return select(x > num<V>(numbers[1]), x, v_softplus(x));
-        V scaled = x * num<V>(numbers[0]);
-        return select(scaled > num<V>(numbers[1]), x, v_softplus(scaled) / num<V>(numbers[0]));
+        const bool scaled = numbers[0] != 1;
+        V at = x;
+        if (scaled) at *= num<V>(numbers[0]);
+        V y = v_softplus(at);
+        if (scaled) y /= num<V>(numbers[0]);
+        return select(at > num<V>(numbers[1]), x, y);
     }
 };
 struct LogSigmoid {
@@ -361,10 +364,10 @@ template <class T, int PARTS> void dropout(char *const *at, const int64_t *step,
      slope_block<T, HardTanhSlope>, slope_block<T, HardSigmoidSlope>, slope_block<T, HardSwishSlope>}
 
 
-// Functions that are rare: AVX2 is fast enough for those.
+// Functions that are rare, or wait for memory: AVX2 is fast enough for those.
 [[maybe_unused]] constexpr bool rare(int map) {
     return (map >= MAP_SINH && map <= MAP_ATANH) || (map >= MAP_TAN && map <= MAP_ATAN) || (map >= MAP_ERFC && map <= MAP_DIGAMMA) ||
-           (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10 ||
+           (map >= MAP_SQUARE && map <= MAP_RELU) || map == MAP_EXP2 || map == MAP_LOG10 ||
            map > MAP_SOFTPLUS;
 }
 // Other functions take longer vector by vector than by blocks of floats.

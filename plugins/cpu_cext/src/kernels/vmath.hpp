@@ -15,6 +15,8 @@
 #else
 #define SHARED INLINE
 #endif
+// Of what only rare functions call there is one copy in a file everywhere.
+#define RARE static __attribute__((noinline, unused))
 
 namespace mortice::ISA {
 
@@ -335,6 +337,14 @@ template <class V> SHARED V v_log1p(V x) {
     return select(v_abs(x) < num<V>(parts_of<V>::least), x, y);
 }
 
+#if defined(__x86_64__) && !defined(__AVX2__)
+template <class V> INLINE V rare_log(V x) { return v_log(x); }
+template <class V> INLINE V rare_log1p(V x) { return v_log1p(x); }
+#else
+template <class V> RARE V rare_log(V x) { return v_log(x); }
+template <class V> RARE V rare_log1p(V x) { return v_log1p(x); }
+#endif
+
 // ---- hyperbolic functions and their relatives ----
 
 // 1 / (1 + exp(-x)); a result that would be subnormal is 0.
@@ -362,13 +372,13 @@ template <class V> INLINE V v_cosh(V x) {
 }
 
 // log(x) + log(2) beyond the square root of the inverse of eps, where x**2 + 1 is x**2
-template <class V> INLINE V log_twice(V x) { return v_log(x) + num<V>(0x1.62e42fefa39efp-1); }
+template <class V> INLINE V log_twice(V x) { return rare_log(x) + num<V>(0x1.62e42fefa39efp-1); }
 
 template <class V> INLINE V v_asinh(V x) {
     V a = v_abs(x), most = num<V>(0x1p13f, 0x1p28);
     ints_of<V> large = a > most;
     V b = select(large, num<V>(1), a), square = b * b;
-    V y = v_log1p(b + square / (v_sqrt(square + num<V>(1)) + num<V>(1)));
+    V y = rare_log1p(b + square / (v_sqrt(square + num<V>(1)) + num<V>(1)));
     if (__builtin_expect(any_lane(large), 0)) y = select(large, log_twice(a), y);
     return flip_sign(y, sign_of(x));
 }
@@ -377,7 +387,7 @@ template <class V> INLINE V v_acosh(V x) {
     V most = num<V>(0x1p13f, 0x1p28);
     ints_of<V> large = x > most;
     V t = select(large, num<V>(1), x) - num<V>(1);
-    V y = v_log1p(t + v_sqrt(t * (t + num<V>(2))));
+    V y = rare_log1p(t + v_sqrt(t * (t + num<V>(2))));
     if (__builtin_expect(any_lane(large), 0)) y = select(large, log_twice(x), y);
     return select(x < num<V>(1), num<V>(__builtin_nan("")), y);
 }
@@ -385,7 +395,7 @@ template <class V> INLINE V v_acosh(V x) {
 template <class V> INLINE V v_atanh(V x) {
     V a = v_abs(x), twice = a + a, quotient = a / (num<V>(1) - a);
     V t = select(a < num<V>(0.5), fma(twice, quotient, twice), quotient + quotient);
-    return flip_sign(v_log1p(t) * num<V>(0.5), sign_of(x));
+    return flip_sign(rare_log1p(t) * num<V>(0.5), sign_of(x));
 }
 
 // log(1 + x) for x from 0 to 1

@@ -92,7 +92,7 @@ template <class V> SHARED V erfcx_far(V x) {
 
 // exp(sign x**2) for x >= 0, as accurate as exp although the square is rounded: that of a coarse x is not, and of the small
 // rest a few terms of the series are enough.
-template <class V> SHARED V exp_square(V x, double sign) {
+template <class V> RARE V exp_square(V x, double sign) {
     V y = select(x > num<V>(15.0f, 31.0), num<V>(15.0f, 31.0), x);
     V coarse = nearest(y * num<V>(256.0f, 65536.0)) * num<V>(0x1p-8f, 0x1p-16);
     V rest = (y - coarse) * (y + coarse) * num<V>(sign);
@@ -146,7 +146,7 @@ INLINE vd erfinv_far(vd s) {
     return select(s > num<vd>(4), far, middle);
 }
 template <class V> INLINE V v_erfinv(V x) {
-    V a = v_abs(x), one = num<V>(1), w = -v_log((one - a) * (a + one)), y = erfinv_near(w);
+    V a = v_abs(x), one = num<V>(1), w = -rare_log((one - a) * (a + one)), y = erfinv_near(w);
     ints_of<V> near = w < num<V>(5.0f, 6.25);
     if (any_lane(~near)) y = select(near, y, erfinv_far(v_sqrt(w)));
     return select(a == one, flip_sign(num<V>(__builtin_inf()), sign_of(x)), x * y);
@@ -174,7 +174,7 @@ template <class V> SHARED V lgamma_positive(V x) {
         product *= select(above, y, one);
     }
     product = select(small, x, product);
-    V log = v_log(select(large, x, product));
+    V log = rare_log(select(large, x, product));
     // x + 1 may have been rounded, and near 1 its distance from 2 matters.
     V s = select(small, x, y - one), top, bottom, tail;
     V inverse = one / x, w = inverse * inverse;
@@ -203,7 +203,7 @@ template <class V> INLINE V v_lgamma(V x) {
     if (any_lane(negative)) {
         // |sin(pi x)| / pi, which near 0 is |x|
         V a = v_abs(x), slope = select(a < num<V>(0x1p-60), a, v_sin(v_abs(from_nearest(x)) * pi) / pi);
-        y = select(negative, -v_log(slope) - y, y);
+        y = select(negative, -rare_log(slope) - y, y);
     }
     return select(is_pole(x) | (v_abs(x) == endless), endless, y);
 }
@@ -234,7 +234,7 @@ template <class V> SHARED V digamma_positive(V x) {
     }
     V root = (y - num<V>(1.4616321325302124f, 1.4616321449683622)) - num<V>(1.2438149938918909e-08f, 9.549995429965697e-17);
     V near = fma(root, slope, total);
-    V far = v_log(x) - fma(inverse, num<V>(0.5), z * tail);
+    V far = rare_log(x) - fma(inverse, num<V>(0.5), z * tail);
     return select(large, far, near);
 }
 
