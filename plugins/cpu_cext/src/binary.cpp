@@ -342,7 +342,12 @@ PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     }
     if (!high) return two(MAXIMUM, a[0], a[1]);
     if (!low) return two(MINIMUM, a[0], a[2]);
-    return several("clip", binary().clip, a, 3);
+    const DType d = common("clip", a, 3);
+    if (is_float(d) || d == I64 || is_complex(d)) return several("clip", binary().clip, a, 3);
+    const Alone alone;
+    const Own<> raised(two(MAXIMUM, a[0], a[1]));
+    if (!raised) throw Failed{};
+    return two(MINIMUM, raised.get(), a[2]);
 }
 
 PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {

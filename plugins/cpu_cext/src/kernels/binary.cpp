@@ -45,12 +45,14 @@ struct CopySign {
     }
 };
 struct Clip {
+    static constexpr bool ONE_NUMBER = false;
     template <class V> INLINE V go(V x, V low, V high) { return Minimum::go(Maximum::go(x, low), high); }
 };
 struct Lerp {
+    static constexpr bool ONE_NUMBER = true;
     template <class V> INLINE V go(V start, V end, V weight) {
         const V span = end - start;
-        const auto near = (weight < V{} + lane<V>(0.5)) & (weight > V{} - lane<V>(0.5));
+        const auto near = as<V>(as<bits_of<V>>(weight) & ~as<bits_of<V>>(-V{})) < lane<V>(0.5);
         return near ? start + span * weight : end - span * (1 - weight);
     }
 };
@@ -128,18 +130,23 @@ template <class F, class H> static void inner_halves(char *const *at, const int6
 // ---- comparisons: bytes from masks ----
 
 struct Equal { template <class V> INLINE auto go(V a, V b) { return a == b; } };
-struct NotEqual { template <class V> INLINE auto go(V a, V b) { return a != b; } };
+struct NotEqual;  // by Equal
 struct Less { template <class V> INLINE auto go(V a, V b) { return a < b; } };
 struct LessEqual { template <class V> INLINE auto go(V a, V b) { return a <= b; } };
 struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) & (b != 0); } };
 struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
 struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
 
-// The compiler packs masks better than it converts vectors.
-template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
-    uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(at[0]);
-    const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
-    for (int64_t i = 0; i < n; i++) out[i] = F::go(a[i], b[i]);
+// The compiler packs masks better than it converts vectors. `flip` is 1 for what is true where F is not.
+template <class F, class T> APART void compare_line(const char *x, const char *y, char *to, uint8_t flip, int64_t n) {
+    uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(to);
+    const T *__restrict__ a = reinterpret_cast<const T *>(x), *__restrict__ b = reinterpret_cast<const T *>(y);
+    for (int64_t i = 0; i < n; i++) out[i] = static_cast<uint8_t>(F::go(a[i], b[i]) ^ flip);
+}
+template <class F, class T> static void line_compare(char *const *at, int64_t n) {
+    if constexpr (__is_same(F, NotEqual)) compare_line<Equal, T>(at[1], at[2], at[0], 1, n);
+    else if constexpr (__is_same(F, LessEqual) && !FLOATING<T>) compare_line<Less, T>(at[2], at[1], at[0], 1, n);
+    else compare_line<F, T>(at[1], at[2], at[0], 0, n);
 }
 template <class T> APART void line_where(char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
@@ -307,11 +314,8 @@ struct Filler {
     }
     // Whether a loop for a newer instruction set is worth its room: there always is the baseline's.
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
-        [[maybe_unused]] const bool real = d == F32 || d == F64;
         [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
-#if defined(MORTICE_AFTER_AVX2)
-        return op <= MINIMUM && real;  // comparisons take as long by AVX2
-#elif defined(MORTICE_AFTER_BASELINE)
+#if defined(MORTICE_AFTER_BASELINE)
         if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
         if (op >= LOGICAL_AND && op <= LOGICAL_XOR) return d <= U8;
@@ -327,12 +331,7 @@ struct Filler {
             for (int d = 0; d < DTYPES; d++)
                 if (!gains(op, d)) t.two[op][d] = nullptr;
 #if defined(MORTICE_AFTER_BASELINE)
-        for (int d = 0; d < DTYPES; d++)
-            if (d != F32 && d != F64 && d != I64) t.clip[d] = t.lerp[d] = nullptr;
-#endif
-#if defined(MORTICE_AFTER_AVX2)
-        for (Inner &f : t.where) f = nullptr;
-        t.clip[I64] = t.addcmul[F64] = t.addcdiv[F64] = nullptr;
+        t.lerp[C64] = t.lerp[C128] = nullptr;
 #endif
     }
     constexpr void choices() {
@@ -341,8 +340,6 @@ struct Filler {
         t.where[2] = inner<line_where<uint32_t>, 4, 1, 4, 4>;
         t.where[3] = inner<line_where<uint64_t>, 8, 1, 8, 8>;
         t.where[4] = inner<line_where_pairs, 16, 1, 16, 16>;
-        clipped<Clip, uint8_t>(BOOL), clipped<Clip, uint8_t>(U8), clipped<Clip, uint16_t>(U16), clipped<Clip, uint32_t>(U32);
-        clipped<Clip, uint64_t>(U64), clipped<Clip, int8_t>(I8), clipped<Clip, int16_t>(I16), clipped<Clip, int32_t>(I32);
         clipped<Clip, int64_t>(I64), clipped<Clip, float>(F32), clipped<Clip, double>(F64);
         t.lerp[F32] = inner_moving<line_three<Lerp, float>, 4, 4, 4, 4>;
         t.lerp[F64] = inner_moving<line_three<Lerp, double>, 8, 8, 8, 8>;

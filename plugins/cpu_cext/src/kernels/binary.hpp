@@ -24,11 +24,11 @@ enum BinaryOp : uint8_t {
 struct BinaryTable {
     Inner two[BINARY_OPS][DTYPES];
     Inner where[5];        // by the logarithm of the item size: bool, then two of that size
-    Inner clip[DTYPES];    // x, lower, upper
+    Inner clip[DTYPES];    // x, lower, upper; of integers only int64
     Inner lerp[DTYPES];    // start, end, weight
     Inner addcmul[DTYPES], addcdiv[DTYPES];  // x, a, b, value
 };
-MORTICE_MIXED_TABLE(BinaryTable, binary)
+MORTICE_NARROW_MIXED_TABLE(BinaryTable, binary)
 
 struct BinaryMathTable { Inner two[ALL_BINARY_OPS - BINARY_OPS][DTYPES]; };
 MORTICE_MIXED_TABLE(BinaryMathTable, binary_math)

@@ -318,7 +318,7 @@ struct Filler {
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
         [[maybe_unused]] const bool real = d == F32 || d == F64;
 #if defined(MORTICE_AFTER_AVX2)
-        return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
+        return real && (op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
 #elif defined(MORTICE_AFTER_BASELINE)
         const bool byte = d == U8 || (d == I8 && op != REMAINDER);
         return real || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (byte || d == I32 || d == I64));

@@ -192,8 +192,9 @@ template <class T> static void complex_truth(char *const *at, const int64_t *ste
      first, VIA(first, double), to_complex<float, first>, to_complex<double, VIA(first, double)>}
 
 #if defined(MORTICE_AFTER_AVX2)  // whether it has instructions for these two that AVX2 has not
-constexpr bool gains(int real, int whole) {
-    return (real == F32 || real == F64) && (whole == I64 || whole == U8 || whole == BOOL);
+constexpr bool is_real(int d) { return d == F32 || d == F64; }
+constexpr bool gains(int x, int y) {
+    return (is_real(x) && (y == I64 || y == U8 || y == BOOL)) || (x == I64 && is_real(y));
 }
 #elif defined(MORTICE_AFTER_BASELINE)  // whether they are common
 constexpr bool is_common(int d) { return d == BOOL || d == U8 || (d >= I32 && d <= F64); }
@@ -246,7 +247,7 @@ constexpr ConvertTable filled() {
 #if defined(MORTICE_AFTER_BASELINE)
     for (int from = 0; from < DTYPES; from++)
         for (int to = 0; to < DTYPES; to++)
-            if (!gains(from, to) && !gains(to, from) && (from != I8 || to != F32)) t.inner[from][to] = nullptr;
+            if (!gains(from, to) && (from != I8 || to != F32)) t.inner[from][to] = nullptr;
 #endif
     return t;
 }

@@ -54,6 +54,13 @@ template <class T> struct Input {
     template <class V, class W> static __attribute__((always_inline)) V load_bits(W bits) { return load_as<V>(&bits); }
 };
 
+// An input that stands still, where a loop is made for that.
+template <class T> struct Number {
+    T one;
+    explicit Number(const char *p) { memcpy(&one, p, sizeof one); }
+    template <int N> __attribute__((always_inline)) lanes<T, N> load(int64_t) const { return one - lanes<T, N>{}; }  // keeps -0.0
+};
+
 // ---- elements from and to memory with steps ----
 
 template <class T> INLINE void gather_as(char *room, const char *from, int64_t step, int64_t n) {
@@ -227,15 +234,25 @@ INLINE const char *moving_of(char *const *at, const int64_t *moves) {
     return at[i];
 }
 
-// out = F::go(a, b, c), of one type
+// out = F::go(a, b, c), of one type. Of floats there is a loop for c, or b and c, that are numbers.
 template <class F, class T> APART void line_three(char *const *at, const int64_t *moves, int64_t n) {
     char *out = at[0];
     const char *moving = moving_of(at, moves);
-    const Input<T> a(at[1], moves[1], moving), b(at[2], moves[2], moving), c(at[3], moves[3], moving);
-    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
-        constexpr int N = decltype(count)::value;
-        store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i)));
-    });
+    const Input<T> a(at[1], moves[1], moving), b(at[2], moves[2], moving);
+    const auto go = [=](auto b, auto c) __attribute__((always_inline)) {
+        cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
+            constexpr int N = decltype(count)::value;
+            store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i)));
+        });
+    };
+    if constexpr (FLOATING<T> && !SMALL) {
+        if constexpr (F::ONE_NUMBER) {
+            if (!moves[3]) return go(b, Number<T>(at[3]));
+        } else {
+            if (!moves[2] && !moves[3]) return go(Number<T>(at[2]), Number<T>(at[3]));
+        }
+    }
+    go(b, Input<T>(at[3], moves[3], moving));
 }
 
 // out = F::go(a, b, c, d), of one type

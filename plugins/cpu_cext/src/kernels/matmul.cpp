@@ -325,9 +325,9 @@ static void integer_rows(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra
 
 extern const MatmulKernels matmul_table = {
     rows<float>, dots<float>, rows<double>, dots<double>, combine<float>, combine<double>,
-    // AVX-512 makes nothing of small integers.
+    // AVX-512 makes nothing of integers but the largest.
     MORTICE_UP_TO_AVX2(bool_rows), MORTICE_UP_TO_AVX2(integer_rows<uint8_t>), MORTICE_UP_TO_AVX2(integer_rows<uint16_t>),
-    integer_rows<uint32_t>, integer_rows<uint64_t>,
+    MORTICE_UP_TO_AVX2(integer_rows<uint32_t>), integer_rows<uint64_t>,
 };
 
 }  // namespace mortice::ISA

@@ -12,6 +12,6 @@ using Transpose = void (*)(char *to, int64_t to_stride, const char *from, int64_
 struct TransposeTable {
     Transpose bytes1, bytes4, bytes8;
 };
-MORTICE_TABLE(TransposeTable, transpose)
+MORTICE_NARROW_TABLE(TransposeTable, transpose)
 
 }  // namespace mortice
