@@ -38,14 +38,14 @@ def _reduced(loss: Any, reduction: str) -> Any:
         return mortice.mean(loss)
     if reduction == "sum":
         return mortice.sum(loss)
-    if reduction != "none":
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    _check_reduction(reduction)
     return loss
 
 
-def _check_reduction(reduction: str) -> None:
+def _check_reduction(reduction: str) -> str:
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
 
 
 def _warn_sizes(input: Any, target: Any) -> None:
@@ -75,8 +75,7 @@ def mse_loss(
 ) -> Any:  # fmt: skip
     """Return the squared differences, reduced."""
     _warn_sizes(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     if weight is None:
         return _nn.mse_loss(input, target, reduction)
     return _weighted("mse_loss", _nn.mse_loss(input, target, "none"), weight, input, reduction)
@@ -102,8 +101,7 @@ def smooth_l1_loss(
     _warn_sizes(input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta; got {beta}.")
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     return _nn.smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -160,8 +158,7 @@ def poisson_nll_loss(
     eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return the negative log likelihood of counts under Poisson distributions of (log) rate `input`."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     loss = mortice.exp(input) - target * input if log_input else input - target * mortice.log(input + eps)
     if full:
         stirling = target * mortice.log(target) - target + 0.5 * mortice.log(2 * math.pi * target)
@@ -178,8 +175,7 @@ def nll_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return -weight * input at the target classes, reduced; classes are dim 1, the mean is weighted."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     return _nn.nll_loss(input, target, weight, reduction, ignore_index)
 
 
@@ -192,8 +188,7 @@ def cross_entropy(
 
     Differs from torch: of class indices backward reads the logits, not a copy: writing into them before is an error.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
-    _check_reduction(reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if not input.shape:
