@@ -266,10 +266,7 @@ CALL_WITH(complex_, COMPLEX, "re", "im")
 #undef CALL_WITH
 
 // Logic may be asked of operands of different dtypes: of each only the truth counts.
-template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-    static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
-    PyObject *a[2];
-    arguments(N, args, n, kwnames, a);
+PyObject *logic_of(BinaryOp op, PyObject *const (&a)[2]) {
     const bool mixed = is_array(a[0]) != is_array(a[1]) || (is_array(a[0]) && as_array(a[0]).dtype != as_array(a[1]).dtype);
     if (!mixed) return two(op, a[0], a[1]);
     Own<> truths[2];
@@ -283,6 +280,12 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
         }
     }
     return two(op, truths[0].get(), truths[1].get());
+}
+template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    return logic_of(op, a);
 }
 
 // Complex numbers are left to the default bodies.

@@ -304,14 +304,11 @@ PyObject *index_range(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (is_complex(given.dtype)) fail(PyExc_TypeError, "index_range: complex numbers have no order");
     Ref dense = given.contiguous ? Ref::share(&given) : dense_values(given);
     if (is_half(given.dtype)) dense = converted(*dense, F32);
+    else if (given.dtype == U32) dense = converted(*dense, I64);
+    else if (is_int(given.dtype) && given.itemsize() < 4) dense = converted(*dense, I32);
     switch (dense->dtype) {
         case BOOL: return range_of<bool>(*dense);
-        case U8: return range_of<uint8_t>(*dense);
-        case U16: return range_of<uint16_t>(*dense);
-        case U32: return range_of<uint32_t>(*dense);
         case U64: return range_of<uint64_t>(*dense);
-        case I8: return range_of<int8_t>(*dense);
-        case I16: return range_of<int16_t>(*dense);
         case I32: return range_of<int32_t>(*dense);
         case I64: return range_of<int64_t>(*dense);
         case F32: return range_of<float>(*dense);
