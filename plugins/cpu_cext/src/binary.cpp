@@ -266,9 +266,7 @@ CALL_WITH(complex_, COMPLEX, "re", "im")
 #undef CALL_WITH
 
 // Logic may be asked of operands of different dtypes: of each only the truth counts.
-PyObject *logic_of(BinaryOp op, PyObject *const (&a)[2]) {
-    const bool mixed = is_array(a[0]) != is_array(a[1]) || (is_array(a[0]) && as_array(a[0]).dtype != as_array(a[1]).dtype);
-    if (!mixed) return two(op, a[0], a[1]);
+PyObject *logic_of_truths(BinaryOp op, PyObject *const (&a)[2]) {
     Own<> truths[2];
     for (int i = 0; i < 2; i++) {
         if (is_array(a[i])) {
@@ -285,7 +283,8 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
     PyObject *a[2];
     arguments(N, args, n, kwnames, a);
-    return logic_of(op, a);
+    const bool mixed = is_array(a[0]) != is_array(a[1]) || (is_array(a[0]) && as_array(a[0]).dtype != as_array(a[1]).dtype);
+    return mixed ? logic_of_truths(op, a) : two(op, a[0], a[1]);
 }
 
 // Complex numbers are left to the default bodies.
