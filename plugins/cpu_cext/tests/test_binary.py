@@ -245,6 +245,21 @@ def test_interpolation_is_the_default_body(k: Any, dtype: str) -> None:
     assert values(k, k.lerp(x, y, 1.0)) == values(k, y) and values(k, k.lerp(x, y, 0.0)) == values(k, x)
 
 
+@pytest.mark.parametrize("n", [1, 3, 8, 33])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_limits_and_weights_that_are_numbers_give_what_arrays_do(k: Any, dtype: str, n: int) -> None:
+    nan, inf = math.nan, math.inf
+    some = [-0.0, 0.0, nan, 1.5, -inf, 2.5, inf, -2.5]
+    a, b = [some[i % 8] for i in range(n)], [some[(3 * i + 1) % 8] for i in range(n)]
+    x, y = array(k, a, dtype), array(k, b, dtype)
+    spelled = lambda out: [repr(v) for v in values(k, out)]
+    for number in (-0.0, 0.0, 0.3, 0.5, 0.75, 1.0, -2.0, nan):
+        same = array(k, [number] * n, dtype)
+        assert spelled(k.lerp(x, y, number)) == spelled(k.lerp(x, y, same))
+        assert spelled(k.clip(x, number, 2.0)) == spelled(k.clip(x, same, array(k, [2.0] * n, dtype)))
+        assert spelled(k.clip(x, number, y)) == spelled(k.clip(x, same, y))
+
+
 def test_numbers_beside_halves_are_rounded_once(k: Any) -> None:
     x = array(k, [3.0] * 5, "bfloat16")
     want = values(k, k.astype(k.multiply(array(k, [3.0], "float32"), 0.1), by_name("bfloat16")))

@@ -102,6 +102,16 @@ def test_extremes_keep_a_nan(k: Any) -> None:
         assert [v != v for v in found] == [True, True, False] and found[2] == last
 
 
+@pytest.mark.parametrize(
+    "dtype, top", [("uint8", 2**8), ("uint16", 2**16), ("uint32", 2**32), ("uint64", 2**63), ("int16", 2**15)]
+)
+def test_extremes_of_integers_reach_their_ends(k: Any, dtype: str, top: int) -> None:
+    x, v = array(k, [1, 1], (2,), dtype), array(k, [top - 1, 0, 0, top - 2], (4,), dtype)
+    i = array(k, [0, 0, 1, 1], (4,))
+    assert flat(k, k.scatter_combine(x, i, v, axis=0, how="max")) == [top - 1, top - 2]
+    assert flat(k, k.scatter_combine(x, i, v, axis=0, how="min")) == [0, 0]
+
+
 def test_sums_of_halves_are_rounded_once(k: Any) -> None:
     n = 1000
     x = array(k, [1.0], (1,), "float16")
