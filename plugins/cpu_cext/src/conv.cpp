@@ -238,7 +238,99 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
     });
 }
 
+// ---- windows of 3 x 3, in tiles of four ----
+
+constexpr int64_t TILES_BYTES = 512 << 10;  // of a block's tiles
+constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
+
+// Sets up all but the operands; false where there is nothing to gain, or in double.
+template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
+    const ConvSet<T> &set = conv_set<T>();
+    bool fit = set.tiles && w.groups == 1 && w.kernel[0] == 1 && w.size[0] == 1 && w.count[0] == 1 && w.padding[0] == 0;
+    for (int a = 1; a < 3; a++) fit = fit && w.kernel[a] == 3 && w.filter[a] == 3 && w.stride[a] == 1 && w.dilation[a] == 1;
+    if (!fit) return false;
+    t.samples = w.samples, t.turned = backward;
+    t.channels = backward ? w.outputs : w.inputs, t.outputs = backward ? w.inputs : w.outputs;
+    t.weight_output = (backward ? 1 : w.inputs) * 9, t.weight_channel = (backward ? w.inputs : 1) * 9;
+    for (int a = 0; a < 2; a++) {
+        t.in[a] = backward ? w.count[a + 1] : w.size[a + 1];
+        t.size[a] = backward ? w.size[a + 1] : w.count[a + 1];
+        t.before[a] = backward ? 2 - w.padding[a + 1] : w.padding[a + 1];
+    }
+    t.down = (t.size[0] + 1) / 2, t.across = (t.size[1] + 1) / 2;
+    int64_t tiles = t.samples * t.down * t.across;
+    const int least_c = getenv("WINO_C") ? atoi(getenv("WINO_C")) : 16, least_t = getenv("WINO_T") ? atoi(getenv("WINO_T")) : 32;
+    if (t.channels < least_c || t.outputs < least_c || tiles < least_t || 3 * t.size[0] * t.size[1] < 8 * t.down * t.across) return false;
+    // Blocks of three vectors, which the kernels take at once, as many as stay in a second-level cache.
+    int64_t three = 3 * set.lanes, most = std::clamp<int64_t>(TILES_BYTES / (64 * t.channels * three), 1, 8), threads = num_threads();
+    most = std::clamp<int64_t>(tiles / (three * 4 * threads), 1, most);
+    int64_t blocks = (tiles + most * three - 1) / (most * three);
+    t.block = ((tiles + blocks - 1) / blocks + set.lanes - 1) / set.lanes * set.lanes;
+    blocks = (tiles + t.block - 1) / t.block;
+    t.parts = std::clamp<int64_t>(threads > 1 ? (2 * threads + blocks - 1) / blocks : 1, 1, (t.outputs + TILES_PART - 1) / TILES_PART);
+    t.part = ((t.outputs + t.parts - 1) / t.parts + TILES_OUTPUTS - 1) / TILES_OUTPUTS * TILES_OUTPUTS;
+    t.parts = (t.outputs + t.part - 1) / t.part;
+    return true;
+}
+
+void run_in_tiles(ConvTiles &t) {
+    const ConvSet<float> &set = conv_set<float>();
+    int64_t panels = (t.outputs + set.panel - 1) / set.panel;
+    Scratch<float> filters(panels * 16 * (t.channels * set.panel + TILES_APART));
+    t.filters = filters;
+    int64_t room = 16 * ((t.channels + TILES_OUTPUTS) * t.block + 2 * TILES_APART) + (2 * t.channels + 15) / 16 * 16;
+    Scratch<float> rooms(room * num_threads());
+    int64_t tasks = (t.samples * t.down * t.across + t.block - 1) / t.block * t.parts;
+    double work = 16.0 * static_cast<double>(t.block) * (t.channels * (t.part + 8.0) + 8.0 * t.part);
+    Unlocked free(static_cast<int64_t>(std::min(work * static_cast<double>(tasks), 1e15)));
+    // As in run_plan: a gradient's filters lie side by side.
+    int64_t block = t.turned ? PACK_CHANNELS : t.channels, blocks = (t.channels + block - 1) / block;
+    parallel_for(blocks * panels, grain_for(200.0 * set.panel * static_cast<double>(block)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            int64_t channel = i / panels * block;
+            set.pack_tiles(t, i % panels, channel, std::min(block, t.channels - channel));
+        }
+    });
+    parallel_for(tasks, grain_for(work), [&](int64_t begin, int64_t end) {
+        float *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.tiles(t, own, i);
+    });
+}
+
 // ---- the operations ----
+
+template <class T> void directly(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    ConvPlanner<T> planner(w);
+    planner.plan.source = source, planner.plan.weight = weight, planner.plan.out = out;
+    backward ? planner.backward() : planner.forward();
+    planner.fit(num_threads());
+    run_plan(planner);
+}
+
+// A convolution of windows that overlap, or its gradient to the input.
+template <class T> void general(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    ConvDepth<T> d{};
+    if (depthwise(w, backward, d)) {
+        d.source = source, d.out = out;
+        return depth_of(w, d, backward, weight);
+    }
+    if constexpr (sizeof(T) == sizeof(float)) {
+        ConvTiles t{};
+        if (in_tiles<T>(w, backward, t)) {
+            Scratch<unsigned char> doubtful(w.samples);
+            memset(doubtful, 0, w.samples);
+            t.source = source, t.weight = weight, t.out = out, t.doubtful = doubtful;
+            run_in_tiles(t);
+            Window one = w;
+            one.samples = 1;
+            for (int64_t n = 0; n < w.samples; n++)
+                if (doubtful[n])
+                    directly(one, backward, source + n * t.channels * t.in[0] * t.in[1], weight, out + n * t.outputs * t.size[0] * t.size[1]);
+            return;
+        }
+    }
+    directly(w, backward, source, weight, out);
+}
 
 template <class T> void conv_of(const Window &whole, const T *x, const T *weight, T *out) {
     Window w = whole;
@@ -251,16 +343,7 @@ template <class T> void conv_of(const Window &whole, const T *x, const T *weight
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, true, w.samples, w.outputs, depth, T(1), x, depth, weight, depth, T(0), out, w.outputs);
     }
-    ConvDepth<T> d{};
-    if (depthwise(w, false, d)) {
-        d.source = x, d.out = out;
-        return depth_of(w, d, false, weight);
-    }
-    ConvPlanner<T> planner(w);
-    planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
-    planner.forward();
-    planner.fit(num_threads());
-    run_plan(planner);
+    general(w, false, x, weight, out);
 }
 
 template <class T> void input_grad_of(const Window &whole, const T *g, const T *weight, T *out) {
@@ -274,16 +357,7 @@ template <class T> void input_grad_of(const Window &whole, const T *g, const T *
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
     }
-    ConvDepth<T> d{};
-    if (depthwise(w, true, d)) {
-        d.source = g, d.out = out;
-        return depth_of(w, d, true, weight);
-    }
-    ConvPlanner<T> planner(w);
-    planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
-    planner.backward();
-    planner.fit(num_threads());
-    run_plan(planner);
+    general(w, true, g, weight, out);
 }
 
 // With channels last. Sums are turned round at the end.
