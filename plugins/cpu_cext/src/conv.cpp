@@ -1,5 +1,6 @@
 // conv, conv_input_grad, conv_weight_grad for floating dtypes and one to three spatial axes.
 #include <algorithm>
+#include <atomic>
 
 #include "blas.hpp"
 #include "conv_plan.hpp"
@@ -241,6 +242,7 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
 // ---- windows of 3 x 3, in tiles of four ----
 
 constexpr int64_t TILES_BYTES = 512 << 10;  // of a block's tiles
+constexpr int64_t TILES_PLACES = 384;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
 constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
 
 // Sets up all but the operands; false where there is nothing to gain, or in double.
@@ -360,14 +362,14 @@ template <class T> void input_grad_of(const Window &whole, const T *g, const T *
     general(w, true, g, weight, out);
 }
 
-// With channels last. Sums are turned round at the end.
-template <class T> void weight_grad_outer(const Window &w, const T *g, const T *x, T *out) {
+// With channels last. Sums are turned round at the end. False where sums of tiles are not finite: they are to be made without.
+template <class T> bool weight_grad_outer(const Window &w, const T *g, const T *x, T *out, bool tiles) {
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();
     plan.source = x;
     planner.forward();
-    planner.fit_sums(OUTER_PLACES, false);
+    planner.fit_sums(tiles ? TILES_PLACES : OUTER_PLACES, false, tiles ? 2 : 1);
     ConvOuter<T> s{};
     s.plan = &plan, s.g = g;
     int64_t extent[2];
@@ -376,7 +378,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         s.before[a] = w.padding[a + 1];
         s.skip[a] = kernel == 1 ? stride : 1;  // what no window sees is not copied
         s.tap[a] = w.dilation[a + 1];
-        extent[a] = (plan.band[a + 1] - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
+        extent[a] = ((tiles ? (plan.band[a + 1] + 1) / 2 * 2 : plan.band[a + 1]) - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
     }
     s.rows = extent[0], s.pitch = extent[1];
     s.channel_room = w.inputs + (w.kernel[2] == 1 && w.inputs % 64 == 0 ? 16 : 0);
@@ -385,6 +387,10 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     int64_t run = w.kernel[2] / s.runs * w.inputs, lanes = set.lanes;
     s.run_room = (run + lanes - 1) / lanes * lanes;
     s.columns = w.kernel[0] * s.kernel_y * s.runs * s.run_room;
+    if (tiles) {
+        s.run_room = (w.inputs + lanes - 1) / lanes * lanes, s.columns = 16 * s.run_room;
+        s.tile_room = s.run_room + (s.run_room % 64 ? 0 : TILES_APART);
+    }
     s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
     int64_t total = plan.groups * plan.panel_rows * s.columns;
     s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / total, 1, std::min(MOST_PARTS, s.units));
@@ -398,8 +404,10 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     s.copy_room = plan.band[0] * s.rows * s.pitch * s.channel_room + 2 * lanes;
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
+    int64_t unit = plan.band[0] * ((plan.band[1] + 1) / 2) * ((plan.band[2] + 1) / 2);
+    if (tiles) s.tiles_room = 16 * (unit * (s.tile_room + s.output_block) + 2 * TILES_APART);
     for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room}) *room = (*room + 15) / 16 * 16;
-    int64_t room = s.copy_room + s.g_room + s.row_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
+    int64_t room = s.copy_room + s.g_room + s.row_room + s.tiles_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
     room = (room + 31) / 16 * 16;
     Scratch<T> sums(total * s.parts), rooms(room * num_threads());
     s.sums = sums;
@@ -410,10 +418,17 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         T *own = rooms + room * thread_number();
         for (int64_t i = begin; i < end; i++) set.outer(s, own, i);
     });
+    std::atomic<bool> finite{true};
     parallel_for(plan.groups * plan.outputs, grain_for(static_cast<double>(s.columns) * (s.parts + 8) * 8), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             T *row = sums + (i / plan.outputs * plan.panel_rows + i % plan.outputs) * s.columns, *to = out + i * w.inputs * taps;
             for (int64_t part = 1; part < s.parts; part++) set.add(row, row + part * total, s.columns);
+            if constexpr (sizeof(T) == sizeof(float))
+                if (tiles) {
+                    if (!set.sum_tiles(row, s.run_room)) finite.store(false, std::memory_order_relaxed);
+                    set.turn(to, taps, row, s.run_room, w.inputs, taps);
+                    continue;
+                }
             // Taps lie evenly, or else those of a row of the window do.
             bool even = s.runs > 1 || s.run_room == w.kernel[2] * w.inputs;
             int64_t together = even ? taps : w.kernel[2], step = s.runs > 1 ? s.run_room : w.inputs;
@@ -421,6 +436,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
             else for (int64_t k = 0; k < taps; k += together, row += s.run_room) set.turn(to + k, taps, row, step, w.inputs, together);
         }
     });
+    return finite;
 }
 
 template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out) {
@@ -462,7 +478,13 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
     }
     const ConvSet<T> &set = conv_set<T>();
     int64_t run = (w.dilation[2] == 1 ? w.kernel[2] : 1) * w.inputs;
-    if (w.outputs > 2 && 4 * run >= 3 * ((run + set.lanes - 1) / set.lanes * set.lanes)) return weight_grad_outer(w, g, x, out);
+    const auto fills = [&](int64_t n) { return 4 * n >= 3 * ((n + set.lanes - 1) / set.lanes * set.lanes); };
+    if (w.outputs > 2 && fills(run)) {
+        ConvTiles t{};
+        if (w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t) && weight_grad_outer(w, g, x, out, true)) return;
+        weight_grad_outer(w, g, x, out, false);
+        return;
+    }
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     plan.source = x;

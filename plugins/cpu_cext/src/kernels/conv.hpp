@@ -66,6 +66,8 @@ template <class T> struct ConvOuter {
     int64_t kernel_y, runs, run_room;  // runs of a row of taps; elements of each, whole vectors
     int64_t columns;                 // of the sums: all runs
     int64_t copy_room, g_room, row_room;
+    int64_t tile_room;               // elements of a tile's channels, of float only; 0 where places are taken as they are
+    int64_t tiles_room;              // of a unit's tiles and their gradients
 };
 
 // One channel a group, in planes: blocks of as many channels as a vector has lanes.
@@ -108,6 +110,7 @@ template <class T> struct ConvSet {
     void (*depth)(const ConvDepth<T> &, T *room, int64_t task);  // of float only, as the next ones
     void (*pack_tiles)(const ConvTiles &, int64_t panel, int64_t channel, int64_t channels);
     void (*tiles)(const ConvTiles &, float *room, int64_t task);
+    bool (*sum_tiles)(float *row, int64_t run);
 };
 struct ConvTable {
     ConvSet<float> f32;

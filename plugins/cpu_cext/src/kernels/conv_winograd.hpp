@@ -185,4 +185,90 @@ static void run_tiles(const ConvTiles &t, float *room, int64_t task) {
     }
 }
 
+// ---- the gradient to the filters: sums of products of tiles, transformed back at the end ----
+
+// What a unit's copy and gradients become: [point][tile][channel] and [point][panel][tile][output].
+static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *v, float *h) {
+    typedef float side __attribute__((vector_size(PANEL * sizeof(float))));
+    constexpr int64_t L = LANES<float>;
+    const int64_t down = (r.rows + 1) / 2, across = (r.columns + 1) / 2, tiles = r.samples * down * across;
+    const int64_t line = s.pitch * s.channel_room, point = tiles * s.tile_room + TILES_APART, side_point = tiles * outputs + TILES_APART;
+    for (int64_t t = 0; t < tiles; t++, v += s.tile_room, h += PANEL) {
+        const int64_t sample = t / (down * across), y = t / across % down * 2, x = t % across * 2;
+        const float *from = copy + (sample * s.rows + y) * line + x * s.channel_room;
+        for (int64_t c = 0; c < s.run_room; c += L) {
+            vf d[4][4];
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++) {
+                const float *at = from + i * line + c;
+                const vf first = load(at), second = load(at + s.channel_room);
+                const vf third = load(at + 2 * s.channel_room), fourth = load(at + 3 * s.channel_room);
+                d[i][0] = first - third, d[i][1] = second + third, d[i][2] = third - second, d[i][3] = second - fourth;
+            }
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++) {
+                float *to = v + c + j * point;
+                store(to, d[0][j] - d[2][j]), store(to + 4 * point, d[1][j] + d[2][j]);
+                store(to + 8 * point, d[2][j] - d[1][j]), store(to + 12 * point, d[1][j] - d[3][j]);
+            }
+        }
+        const bool below = y + 1 < r.rows, beside = x + 1 < r.columns;
+        const float *own = g + ((sample * r.rows + y) * r.columns + x) * PANEL;
+        for (int64_t m = 0; m < outputs; m += PANEL, own += r.samples * r.rows * r.columns * PANEL) {
+            side d[2][2] = {}, u[4][2];
+            __builtin_memcpy(&d[0][0], own, sizeof(side));
+            if (beside) __builtin_memcpy(&d[0][1], own + PANEL, sizeof(side));
+            if (below) __builtin_memcpy(&d[1][0], own + r.columns * PANEL, sizeof(side));
+            if (below && beside) __builtin_memcpy(&d[1][1], own + (r.columns + 1) * PANEL, sizeof(side));
+#pragma GCC unroll 2
+            for (int j = 0; j < 2; j++) u[0][j] = d[0][j], u[1][j] = d[0][j] + d[1][j], u[2][j] = d[0][j] - d[1][j], u[3][j] = -d[1][j];
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++) {
+                const side all[4] = {u[i][0], u[i][0] + u[i][1], u[i][0] - u[i][1], -u[i][1]};
+                for (int j = 0; j < 4; j++) __builtin_memcpy(h + (4 * i + j) * side_point + m * tiles, &all[j], sizeof(side));
+            }
+        }
+    }
+}
+
+static void add_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *room, int64_t *offset,
+                      float *sums) {
+    constexpr int64_t L = LANES<float>;
+    const int64_t tiles = r.samples * ((r.rows + 1) / 2) * ((r.columns + 1) / 2), vectors = s.run_room / L;
+    const int64_t point = tiles * s.tile_room + TILES_APART, side_point = tiles * outputs + TILES_APART;
+    float *h = room + 16 * point;
+    take_outer(s, r, outputs, copy, g, room, h);
+    for (int64_t t = 0; t < tiles; t++) offset[t] = t * s.tile_room;
+    for (int64_t p = 0; p < 16; p++)
+        for (int64_t v = 0, wide; v < vectors; v += wide) {
+            wide = vectors - v == 4 ? 2 : least(WIDE, vectors - v);
+            for (int64_t m = 0; m < outputs; m += PANEL)
+                product(PANEL, wide, tiles, h + p * side_point + m * tiles, room + p * point + v * L, offset,
+                        sums + m * s.columns + p * s.run_room + v * L, s.columns, true);
+        }
+}
+
+// The sums of an output, [point][channel], to those of its taps, which lie as the points did. Whether all are finite.
+static bool sum_tiles(float *row, int64_t run) {
+    vf doubt{};
+    for (int64_t c = 0; c < run; c += LANES<float>) {
+        vf u[3][4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            const float *at = row + j * run + c;
+            const vf one = load(at + 4 * run) * 0.5f, two = load(at + 8 * run) * 0.5f;
+            u[0][j] = load(at) + (one + two), u[1][j] = one - two, u[2][j] = load(at + 12 * run) + (one + two);
+        }
+#pragma GCC unroll 3
+        for (int i = 0; i < 3; i++) {
+            float *to = row + 3 * i * run + c;
+            const vf one = u[i][1] * 0.5f, two = u[i][2] * 0.5f;
+            const vf all[3] = {u[i][0] + (one + two), one - two, u[i][3] + (one + two)};
+#pragma GCC unroll 3
+            for (int j = 0; j < 3; j++) store(to + j * run, all[j]), doubt = fma(all[j], vf{}, doubt);
+        }
+    }
+    return sum_lanes<float>(doubt) == 0;
+}
+
 }  // namespace mortice::ISA
