@@ -241,8 +241,10 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
 
 // ---- windows of 3 x 3, in tiles of four ----
 
-constexpr int64_t TILES_BYTES = 512 << 10;  // of a block's tiles
-constexpr int64_t TILES_PLACES = 384;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
+constexpr int64_t TILES_LEAST = 16;         // channels, outputs, tiles of a sample; never of all, lest a batch were not its samples
+constexpr int64_t TILES_BYTES = 320 << 10;  // of a block's tiles and products
+constexpr int64_t TILES_SUMMED = 48;        // tiles that pay for turning their sums back
+constexpr int64_t TILES_PLACES = 512;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
 constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
 
 // Sets up all but the operands; false where there is nothing to gain, or in double.
@@ -260,11 +262,10 @@ template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
         t.before[a] = backward ? 2 - w.padding[a + 1] : w.padding[a + 1];
     }
     t.down = (t.size[0] + 1) / 2, t.across = (t.size[1] + 1) / 2;
+    if (std::min(t.channels, t.outputs) < TILES_LEAST || t.down * t.across < TILES_LEAST || t.size[0] * t.size[1] < 3 * t.down * t.across) return false;
     int64_t tiles = t.samples * t.down * t.across;
-    const int least_c = getenv("WINO_C") ? atoi(getenv("WINO_C")) : 16, least_t = getenv("WINO_T") ? atoi(getenv("WINO_T")) : 32;
-    if (t.channels < least_c || t.outputs < least_c || tiles < least_t || 3 * t.size[0] * t.size[1] < 8 * t.down * t.across) return false;
     // Blocks of three vectors, which the kernels take at once, as many as stay in a second-level cache.
-    int64_t three = 3 * set.lanes, most = std::clamp<int64_t>(TILES_BYTES / (64 * t.channels * three), 1, 8), threads = num_threads();
+    int64_t three = 3 * set.lanes, most = std::clamp<int64_t>(TILES_BYTES / (64 * (t.channels + TILES_OUTPUTS) * three), 1, 8), threads = num_threads();
     most = std::clamp<int64_t>(tiles / (three * 4 * threads), 1, most);
     int64_t blocks = (tiles + most * three - 1) / (most * three);
     t.block = ((tiles + blocks - 1) / blocks + set.lanes - 1) / set.lanes * set.lanes;
@@ -285,12 +286,12 @@ void run_in_tiles(ConvTiles &t) {
     int64_t tasks = (t.samples * t.down * t.across + t.block - 1) / t.block * t.parts;
     double work = 16.0 * static_cast<double>(t.block) * (t.channels * (t.part + 8.0) + 8.0 * t.part);
     Unlocked free(static_cast<int64_t>(std::min(work * static_cast<double>(tasks), 1e15)));
-    // As in run_plan: a gradient's filters lie side by side.
-    int64_t block = t.turned ? PACK_CHANNELS : t.channels, blocks = (t.channels + block - 1) / block;
-    parallel_for(blocks * panels, grain_for(200.0 * set.panel * static_cast<double>(block)), [&](int64_t begin, int64_t end) {
+    // A gradient's filters lie side by side: all panels take theirs from some channels before the next ones are read.
+    int64_t blocks = (t.channels + TILES_CHANNELS - 1) / TILES_CHANNELS;
+    parallel_for(blocks * panels, grain_for(200.0 * set.panel * TILES_CHANNELS), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
-            int64_t channel = i / panels * block;
-            set.pack_tiles(t, i % panels, channel, std::min(block, t.channels - channel));
+            int64_t channel = TILES_CHANNELS * (t.turned ? i / panels : i % blocks);
+            set.pack_tiles(t, t.turned ? i % panels : i / blocks, channel, std::min(TILES_CHANNELS, t.channels - channel));
         }
     });
     parallel_for(tasks, grain_for(work), [&](int64_t begin, int64_t end) {
@@ -481,7 +482,7 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
     const auto fills = [&](int64_t n) { return 4 * n >= 3 * ((n + set.lanes - 1) / set.lanes * set.lanes); };
     if (w.outputs > 2 && fills(run)) {
         ConvTiles t{};
-        if (w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t) && weight_grad_outer(w, g, x, out, true)) return;
+        if (w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t) && t.samples * t.down * t.across >= TILES_SUMMED && weight_grad_outer(w, g, x, out, true)) return;
         weight_grad_outer(w, g, x, out, false);
         return;
     }

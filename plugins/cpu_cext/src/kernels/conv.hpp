@@ -97,6 +97,7 @@ struct ConvTiles {
     unsigned char *doubtful;         // samples with outputs that are not finite: there the way of summing tells
 };
 constexpr int64_t TILES_OUTPUTS = 32;  // that are multiplied before their products are given out
+constexpr int64_t TILES_CHANNELS = 16; // whose filters are transformed at once
 constexpr int64_t TILES_APART = 16;    // elements between the points: without them they would share a few sets of the caches
 
 template <class T> struct ConvSet {

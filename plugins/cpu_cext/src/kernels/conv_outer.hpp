@@ -46,8 +46,7 @@ template <class T, int R> static void turn(T *to, int64_t step, const T *from, i
         if (m == L) {
             interleave<T, R>(from + p, ld, block);
         } else {
-            for (int r = 0; r < R; r++) copy_exact(rest + r * L, from + r * ld + p, m);
-            for (int r = 0; r < R; r++) zeros(rest + r * L + m, L - m);
+            for (int r = 0; r < R; r++) store(rest + r * L, load_some(from + r * ld + p, m));
             interleave<T, R>(rest, L, block);
         }
         for (int64_t i = 0; i < m; i++) __builtin_memcpy(to + (p + i) * step, block + i * R, R * sizeof(T));

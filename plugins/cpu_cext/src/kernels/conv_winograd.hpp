@@ -135,22 +135,27 @@ static void give_tiles(const ConvTiles &t, const float *m, int64_t first, int64_
     });
 }
 
-// Some channels' filters for a panel of outputs, transformed: [panel][point][channel][output].
+// Filters of up to TILES_CHANNELS channels for a panel of outputs, transformed: [panel][point][channel][output].
 static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64_t channels) {
     typedef float side __attribute__((vector_size(PANEL * sizeof(float))));
-    float room[9 * PANEL];
+    float room[9 * TILES_CHANNELS * PANEL];
     const int64_t point = t.channels * PANEL + TILES_APART, used = least(PANEL, t.outputs - panel * PANEL);
     const float *from = t.weight + panel * PANEL * t.weight_output + channel * t.weight_channel;
     float *to = t.filters + panel * 16 * point + channel * PANEL;
-    for (int64_t c = 0; c < channels; c++, from += t.weight_channel, to += PANEL) {
-        if (used == PANEL) {
-            turn<float, PANEL>(room, PANEL, from, t.weight_output, 9);
-        } else {
+    const float *own = room;
+    if (used < PANEL) {
+        float *at = room;
+        for (int64_t c = 0; c < channels; c++, from += t.weight_channel)
             for (int64_t k = 0; k < 9; k++)
-                for (int64_t i = 0; i < PANEL; i++) room[k * PANEL + i] = i < used ? from[i * t.weight_output + k] : 0.0f;
-        }
+                for (int64_t i = 0; i < PANEL; i++) *at++ = i < used ? from[i * t.weight_output + k] : 0.0f;
+    } else if (t.turned) {
+        for (int64_t c = 0; c < channels; c++, from += t.weight_channel) turn<float, PANEL>(room + 9 * c * PANEL, PANEL, from, 9, 9);
+    } else {
+        turn<float, PANEL>(room, PANEL, from, t.weight_output, 9 * channels);
+    }
+    for (int64_t c = 0; c < channels; c++, own += 9 * PANEL, to += PANEL) {
         side g[9], u[4][3];
-        for (int k = 0; k < 9; k++) __builtin_memcpy(&g[t.turned ? 8 - k : k], room + k * PANEL, sizeof(side));
+        for (int k = 0; k < 9; k++) __builtin_memcpy(&g[t.turned ? 8 - k : k], own + k * PANEL, sizeof(side));
 #pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
             const side outer = g[j] + g[6 + j];
