@@ -364,7 +364,8 @@ template <class T> void input_grad_of(const Window &whole, const T *g, const T *
 }
 
 // With channels last. Sums are turned round at the end. False where sums of tiles are not finite: they are to be made without.
-template <class T> bool weight_grad_outer(const Window &w, const T *g, const T *x, T *out, bool tiles) {
+template <class T> bool weight_grad_outer(const Window &w, const T *g, const T *x, T *out, bool in_fours) {
+    const bool tiles = sizeof(T) == sizeof(float) && in_fours;
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();

@@ -71,8 +71,11 @@ static void take_tiles(const ConvTiles &t, float *v, int64_t begin, int64_t end)
         const int64_t top = 2 * y - t.before[0], left = 2 * x - t.before[1], room = t.block - at;
         const Inside lanes[4] = {{left, t.in[1]}, {left + L, t.in[1]}, {left + 2, t.in[1]}, {left + 2 + L, t.in[1]}};
         const float *from = t.source + sample * t.channels * area + top * t.in[1] + left;
-        float *to = v + at;
-        for (int64_t c = 0; c < t.channels; c++, from += area, to += t.block) {
+        // The lanes behind the last tile are those of the next ones, which are still to come, unless the block ends.
+        const bool whole = room >= L;
+        const int64_t step = whole ? point : L;
+        float rest[16 * L], *to = v + at, *at_once = whole ? to : rest;
+        for (int64_t c = 0; c < t.channels; c++, from += area) {
             vf d[4][4];
 #pragma GCC unroll 4
             for (int r = 0; r < 4; r++) {
@@ -87,14 +90,14 @@ static void take_tiles(const ConvTiles &t, float *v, int64_t begin, int64_t end)
                 const vf third = every_other<vf, L, 0>(e, f, P{}), fourth = every_other<vf, L, 1>(e, f, P{});
                 d[r][0] = first - third, d[r][1] = second + third, d[r][2] = third - second, d[r][3] = second - fourth;
             }
-            // The lanes behind the last tile are those of the next ones, which are still to come.
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++) {
-                put(to + i * point, d[0][i] - d[2][i], room);
-                put(to + (4 + i) * point, d[1][i] + d[2][i], room);
-                put(to + (8 + i) * point, d[2][i] - d[1][i], room);
-                put(to + (12 + i) * point, d[1][i] - d[3][i], room);
+                float *own = at_once + i * step;
+                store(own, d[0][i] - d[2][i]), store(own + 4 * step, d[1][i] + d[2][i]);
+                store(own + 8 * step, d[2][i] - d[1][i]), store(own + 12 * step, d[1][i] - d[3][i]);
             }
+            if (whole) at_once += t.block;
+            else for (int i = 0; i < 16; i++) __builtin_memcpy(to + i * point + c * t.block, rest + i * L, room * sizeof(float));
         }
     });
 }
