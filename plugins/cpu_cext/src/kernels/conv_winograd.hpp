@@ -97,7 +97,7 @@ static void take_tiles(const ConvTiles &t, float *v, int64_t begin, int64_t end)
                 store(own + 8 * step, d[2][i] - d[1][i]), store(own + 12 * step, d[1][i] - d[3][i]);
             }
             if (whole) at_once += t.block;
-            else for (int i = 0; i < 16; i++) __builtin_memcpy(to + i * point + c * t.block, rest + i * L, room * sizeof(float));
+            else for (int i = 0; i < 16; i++) put(to + i * point + c * t.block, load(rest + i * L), room);
         }
     });
 }
