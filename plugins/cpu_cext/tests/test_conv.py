@@ -222,6 +222,18 @@ def test_a_sample_in_tiles_is_the_same_alone_and_beside_others(size):
             assert mortice.equal(own_grad, grad[n : n + 1])
 
 
+def test_gradients_of_fewer_windows_than_there_is_room_for_in_tiles():
+    x, w, g = (
+        _raw(_array(shape, mortice.float32, i))
+        for i, shape in enumerate([(2, 16, 11, 12), (24, 16, 3, 3), (2, 24, 9, 10)])
+    )
+    settings = {"stride": (1, 1), "padding": (1, 2), "dilation": (1, 1), "groups": 1}
+    want = Backend.conv_input_grad(K, g, w, x_shape=K.shape_of(x), **settings)
+    _close(K.conv_input_grad(g, w, x_shape=K.shape_of(x), **settings), want, 2e-5)
+    want = Backend.conv_weight_grad(K, g, x, w_shape=K.shape_of(w), **settings)
+    _close(K.conv_weight_grad(g, x, w_shape=K.shape_of(w), **settings), want, 8e-5)
+
+
 def test_small_whole_numbers_and_zeros_are_exact_in_tiles():
     rng = random.Random(0)
 
