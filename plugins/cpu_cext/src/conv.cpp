@@ -1,5 +1,6 @@
 // conv, conv_input_grad, conv_weight_grad for floating dtypes and one to three spatial axes.
 #include <algorithm>
+#include <atomic>
 
 #include "blas.hpp"
 #include "conv_plan.hpp"
@@ -238,7 +239,101 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
     });
 }
 
+// ---- windows of 3 x 3, in tiles of four ----
+
+constexpr int64_t TILES_LEAST = 16;         // channels, outputs, tiles of a sample; never of all, lest a batch were not its samples
+constexpr int64_t TILES_BYTES = 320 << 10;  // of a block's tiles and products
+constexpr int64_t TILES_SUMMED = 48;        // tiles that pay for turning their sums back
+constexpr int64_t TILES_PLACES = 512;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
+constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
+
+// Sets up all but the operands; false where there is nothing to gain, or in double.
+template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
+    const ConvSet<T> &set = conv_set<T>();
+    bool fit = set.tiles && w.groups == 1 && w.kernel[0] == 1 && w.size[0] == 1 && w.count[0] == 1 && w.padding[0] == 0;
+    for (int a = 1; a < 3; a++) fit = fit && w.kernel[a] == 3 && w.filter[a] == 3 && w.stride[a] == 1 && w.dilation[a] == 1;
+    if (!fit) return false;
+    t.samples = w.samples, t.turned = backward;
+    t.channels = backward ? w.outputs : w.inputs, t.outputs = backward ? w.inputs : w.outputs;
+    t.weight_output = (backward ? 1 : w.inputs) * 9, t.weight_channel = (backward ? w.inputs : 1) * 9;
+    for (int a = 0; a < 2; a++) {
+        t.in[a] = backward ? w.count[a + 1] : w.size[a + 1];
+        t.size[a] = backward ? w.size[a + 1] : w.count[a + 1];
+        t.before[a] = backward ? 2 - w.padding[a + 1] : w.padding[a + 1];
+    }
+    t.down = (t.size[0] + 1) / 2, t.across = (t.size[1] + 1) / 2;
+    if (std::min(t.channels, t.outputs) < TILES_LEAST || t.down * t.across < TILES_LEAST || t.size[0] * t.size[1] < 3 * t.down * t.across) return false;
+    int64_t tiles = t.samples * t.down * t.across;
+    // Blocks of three vectors, which the kernels take at once, as many as stay in a second-level cache.
+    int64_t three = 3 * set.lanes, most = std::clamp<int64_t>(TILES_BYTES / (64 * (t.channels + TILES_OUTPUTS) * three), 1, 8), threads = num_threads();
+    most = std::clamp<int64_t>(tiles / (three * 4 * threads), 1, most);
+    int64_t blocks = (tiles + most * three - 1) / (most * three);
+    t.block = ((tiles + blocks - 1) / blocks + set.lanes - 1) / set.lanes * set.lanes;
+    blocks = (tiles + t.block - 1) / t.block;
+    t.parts = std::clamp<int64_t>(threads > 1 ? (2 * threads + blocks - 1) / blocks : 1, 1, (t.outputs + TILES_PART - 1) / TILES_PART);
+    t.part = ((t.outputs + t.parts - 1) / t.parts + TILES_OUTPUTS - 1) / TILES_OUTPUTS * TILES_OUTPUTS;
+    t.parts = (t.outputs + t.part - 1) / t.part;
+    return true;
+}
+
+void run_in_tiles(ConvTiles &t) {
+    const ConvSet<float> &set = conv_set<float>();
+    int64_t panels = (t.outputs + set.panel - 1) / set.panel;
+    Scratch<float> filters(panels * 16 * (t.channels * set.panel + TILES_APART));
+    t.filters = filters;
+    int64_t room = 16 * ((t.channels + TILES_OUTPUTS) * t.block + 2 * TILES_APART) + (2 * t.channels + 15) / 16 * 16;
+    Scratch<float> rooms(room * num_threads());
+    int64_t tasks = (t.samples * t.down * t.across + t.block - 1) / t.block * t.parts;
+    double work = 16.0 * static_cast<double>(t.block) * (t.channels * (t.part + 8.0) + 8.0 * t.part);
+    Unlocked free(static_cast<int64_t>(std::min(work * static_cast<double>(tasks), 1e15)));
+    // A gradient's filters lie side by side: all panels take theirs from some channels before the next ones are read.
+    int64_t blocks = (t.channels + TILES_CHANNELS - 1) / TILES_CHANNELS;
+    parallel_for(blocks * panels, grain_for(200.0 * set.panel * TILES_CHANNELS), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            int64_t channel = TILES_CHANNELS * (t.turned ? i / panels : i % blocks);
+            set.pack_tiles(t, t.turned ? i % panels : i / blocks, channel, std::min(TILES_CHANNELS, t.channels - channel));
+        }
+    });
+    parallel_for(tasks, grain_for(work), [&](int64_t begin, int64_t end) {
+        float *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.tiles(t, own, i);
+    });
+}
+
 // ---- the operations ----
+
+template <class T> void directly(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    ConvPlanner<T> planner(w);
+    planner.plan.source = source, planner.plan.weight = weight, planner.plan.out = out;
+    backward ? planner.backward() : planner.forward();
+    planner.fit(num_threads());
+    run_plan(planner);
+}
+
+// A convolution of windows that overlap, or its gradient to the input.
+template <class T> void general(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    ConvDepth<T> d{};
+    if (depthwise(w, backward, d)) {
+        d.source = source, d.out = out;
+        return depth_of(w, d, backward, weight);
+    }
+    if constexpr (sizeof(T) == sizeof(float)) {
+        ConvTiles t{};
+        if (in_tiles<T>(w, backward, t)) {
+            Scratch<unsigned char> doubtful(w.samples);
+            memset(doubtful, 0, w.samples);
+            t.source = source, t.weight = weight, t.out = out, t.doubtful = doubtful;
+            run_in_tiles(t);
+            Window one = w;
+            one.samples = 1;
+            for (int64_t n = 0; n < w.samples; n++)
+                if (doubtful[n])
+                    directly(one, backward, source + n * t.channels * t.in[0] * t.in[1], weight, out + n * t.outputs * t.size[0] * t.size[1]);
+            return;
+        }
+    }
+    directly(w, backward, source, weight, out);
+}
 
 template <class T> void conv_of(const Window &whole, const T *x, const T *weight, T *out) {
     Window w = whole;
@@ -251,16 +346,7 @@ template <class T> void conv_of(const Window &whole, const T *x, const T *weight
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, true, w.samples, w.outputs, depth, T(1), x, depth, weight, depth, T(0), out, w.outputs);
     }
-    ConvDepth<T> d{};
-    if (depthwise(w, false, d)) {
-        d.source = x, d.out = out;
-        return depth_of(w, d, false, weight);
-    }
-    ConvPlanner<T> planner(w);
-    planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
-    planner.forward();
-    planner.fit(num_threads());
-    run_plan(planner);
+    general(w, false, x, weight, out);
 }
 
 template <class T> void input_grad_of(const Window &whole, const T *g, const T *weight, T *out) {
@@ -274,26 +360,18 @@ template <class T> void input_grad_of(const Window &whole, const T *g, const T *
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
     }
-    ConvDepth<T> d{};
-    if (depthwise(w, true, d)) {
-        d.source = g, d.out = out;
-        return depth_of(w, d, true, weight);
-    }
-    ConvPlanner<T> planner(w);
-    planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
-    planner.backward();
-    planner.fit(num_threads());
-    run_plan(planner);
+    general(w, true, g, weight, out);
 }
 
-// With channels last. Sums are turned round at the end.
-template <class T> void weight_grad_outer(const Window &w, const T *g, const T *x, T *out) {
+// With channels last. Sums are turned round at the end. False where sums of tiles are not finite: they are to be made without.
+template <class T> bool weight_grad_outer(const Window &w, const T *g, const T *x, T *out, bool in_fours) {
+    const bool tiles = sizeof(T) == sizeof(float) && in_fours;
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();
     plan.source = x;
     planner.forward();
-    planner.fit_sums(OUTER_PLACES, false);
+    planner.fit_sums(tiles ? TILES_PLACES : OUTER_PLACES, false, tiles ? 2 : 1);
     ConvOuter<T> s{};
     s.plan = &plan, s.g = g;
     int64_t extent[2];
@@ -302,7 +380,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         s.before[a] = w.padding[a + 1];
         s.skip[a] = kernel == 1 ? stride : 1;  // what no window sees is not copied
         s.tap[a] = w.dilation[a + 1];
-        extent[a] = (plan.band[a + 1] - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
+        extent[a] = ((tiles ? (plan.band[a + 1] + 1) / 2 * 2 : plan.band[a + 1]) - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
     }
     s.rows = extent[0], s.pitch = extent[1];
     s.channel_room = w.inputs + (w.kernel[2] == 1 && w.inputs % 64 == 0 ? 16 : 0);
@@ -311,6 +389,10 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     int64_t run = w.kernel[2] / s.runs * w.inputs, lanes = set.lanes;
     s.run_room = (run + lanes - 1) / lanes * lanes;
     s.columns = w.kernel[0] * s.kernel_y * s.runs * s.run_room;
+    if (tiles) {
+        s.run_room = (w.inputs + lanes - 1) / lanes * lanes, s.columns = 16 * s.run_room;
+        s.tile_room = s.run_room + (s.run_room % 64 ? 0 : TILES_APART);
+    }
     s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
     int64_t total = plan.groups * plan.panel_rows * s.columns;
     s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / total, 1, std::min(MOST_PARTS, s.units));
@@ -324,8 +406,10 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     s.copy_room = plan.band[0] * s.rows * s.pitch * s.channel_room + 2 * lanes;
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
+    int64_t unit = plan.band[0] * ((plan.band[1] + 1) / 2) * ((plan.band[2] + 1) / 2);
+    if (tiles) s.tiles_room = 16 * (unit * (s.tile_room + s.output_block) + 2 * TILES_APART);
     for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room}) *room = (*room + 15) / 16 * 16;
-    int64_t room = s.copy_room + s.g_room + s.row_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
+    int64_t room = s.copy_room + s.g_room + s.row_room + s.tiles_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
     room = (room + 31) / 16 * 16;
     Scratch<T> sums(total * s.parts), rooms(room * num_threads());
     s.sums = sums;
@@ -336,10 +420,17 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         T *own = rooms + room * thread_number();
         for (int64_t i = begin; i < end; i++) set.outer(s, own, i);
     });
+    std::atomic<bool> finite{true};
     parallel_for(plan.groups * plan.outputs, grain_for(static_cast<double>(s.columns) * (s.parts + 8) * 8), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             T *row = sums + (i / plan.outputs * plan.panel_rows + i % plan.outputs) * s.columns, *to = out + i * w.inputs * taps;
             for (int64_t part = 1; part < s.parts; part++) set.add(row, row + part * total, s.columns);
+            if constexpr (sizeof(T) == sizeof(float))
+                if (tiles) {
+                    if (!set.sum_tiles(row, s.run_room)) finite.store(false, std::memory_order_relaxed);
+                    set.turn(to, taps, row, s.run_room, w.inputs, taps);
+                    continue;
+                }
             // Taps lie evenly, or else those of a row of the window do.
             bool even = s.runs > 1 || s.run_room == w.kernel[2] * w.inputs;
             int64_t together = even ? taps : w.kernel[2], step = s.runs > 1 ? s.run_room : w.inputs;
@@ -347,6 +438,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
             else for (int64_t k = 0; k < taps; k += together, row += s.run_room) set.turn(to + k, taps, row, step, w.inputs, together);
         }
     });
+    return finite;
 }
 
 template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out) {
@@ -388,7 +480,13 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
     }
     const ConvSet<T> &set = conv_set<T>();
     int64_t run = (w.dilation[2] == 1 ? w.kernel[2] : 1) * w.inputs;
-    if (w.outputs > 2 && 4 * run >= 3 * ((run + set.lanes - 1) / set.lanes * set.lanes)) return weight_grad_outer(w, g, x, out);
+    const auto fills = [&](int64_t n) { return 4 * n >= 3 * ((n + set.lanes - 1) / set.lanes * set.lanes); };
+    if (w.outputs > 2 && fills(run)) {
+        ConvTiles t{};
+        if (w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t) && t.samples * t.down * t.across >= TILES_SUMMED && weight_grad_outer(w, g, x, out, true)) return;
+        weight_grad_outer(w, g, x, out, false);
+        return;
+    }
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     plan.source = x;

@@ -262,14 +262,14 @@ template <class T> void ConvPlanner<T>::fit(int threads) {
     lay_out();
 }
 
-// Rectangles of about `places` outputs; `single` keeps samples apart.
-template <class T> void ConvPlanner<T>::fit_sums(int64_t places, bool single) {
+// Rectangles of about `places` outputs, of whole units of rows; `single` keeps samples apart.
+template <class T> void ConvPlanner<T>::fit_sums(int64_t places, bool single, int64_t unit) {
     int64_t *band = plan.band, count_y = plan.size[1], count_x = plan.size[2];
     band[2] = count_x <= 2 * places ? count_x : places;
     band[1] = std::clamp<int64_t>(places / band[2], 1, count_y);
     band[0] = 1;
     if (band[1] == count_y && !single) band[0] = std::clamp<int64_t>(places / (count_x * count_y), 1, plan.samples);
-    band[1] = divide_up(count_y, divide_up(count_y, band[1]));
+    band[1] = divide_up(divide_up(count_y, divide_up(count_y, band[1])), unit) * unit;
     plan.staged = plan.staged || single;
     plan.dense = true;
     lay_out();

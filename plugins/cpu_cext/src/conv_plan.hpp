@@ -41,7 +41,7 @@ template <class T> class ConvPlanner {
     void forward();
     void backward();
     void fit(int threads);
-    void fit_sums(int64_t places, bool single);
+    void fit_sums(int64_t places, bool single, int64_t unit = 1);
     int64_t tasks() const;
     int64_t filters() const;  // elements of packed filters
     void place_filters(T *at);

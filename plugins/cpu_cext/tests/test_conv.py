@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import pytest
@@ -36,7 +37,9 @@ def _close(got, want, tolerance):
     size = K.abs(K.astype(want, mortice.float64))
     if 0 in K.shape_of(got):
         return
-    worst = K.to_host(K.max(K.subtract(difference, K.multiply(K.add(size, 1.0), tolerance)))).view.cast("B").cast("d")[0]
+    worst = (
+        K.to_host(K.max(K.subtract(difference, K.multiply(K.add(size, 1.0), tolerance)))).view.cast("B").cast("d")[0]
+    )
     assert worst <= 0
 
 
@@ -55,6 +58,13 @@ CASES = [
     ((6, 5, 7), (3, 2, 3), (1, 2, 1), (1, 0, 1), (1, 1, 2), (2, 3, 7, 1)),
     ((5, 5, 5), (1, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), (2, 2, 4, 2)),
     ((3, 3), (3, 3), (3, 3), (2, 2), (1, 1), (2, 4, 4, 1)),
+    # in tiles of four: even and odd sizes, any padding, channels that fill no panel, several blocks
+    ((8, 8), (3, 3), (1, 1), (1, 1), (1, 1), (2, 16, 16, 1)),
+    ((9, 31), (3, 3), (1, 1), (0, 2), (1, 1), (3, 17, 19, 1)),
+    ((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), (4, 48, 40, 1)),
+    ((40, 5), (3, 3), (1, 1), (2, 3), (1, 1), (1, 16, 72, 1)),
+    ((14, 13), (3, 3), (1, 1), (1, 0), (1, 1), (9, 33, 16, 1)),
+    ((57, 58), (3, 3), (1, 1), (1, 1), (1, 1), (1, 20, 64, 1)),
     # few windows of large filters
     ((3, 4), (3, 2), (2, 3), (1, 1), (1, 2), (3, 48, 60, 1)),
     ((2, 3, 3), (2, 1, 2), (1, 2, 1), (1, 0, 0), (1, 1, 1), (1, 70, 70, 1)),
@@ -104,6 +114,8 @@ def test_conv_and_gradients_are_those_of_the_default_bodies(case, dtype):
     ("x", "w", "stride", "groups"),
     [
         ((6, 8, 20, 20), (12, 8, 3, 3), 1, 1),
+        ((3, 20, 15, 14), (136, 20, 3, 3), 1, 1),
+        ((2, 32, 8, 8), (160, 32, 3, 3), 1, 1),
         ((2, 20, 70, 60), (20, 1, 3, 3), 2, 20),
         ((3, 130, 3, 3), (150, 130, 3, 3), 1, 1),
         ((4, 130, 1, 1), (150, 130, 3, 3), 1, 1),
@@ -133,6 +145,121 @@ def test_nan_and_inf_stay_in_the_windows_that_see_them():
             near = abs(i - 4) <= 1 and abs(j - 4) <= 1
             value = float(out[0, 0, i, j])
             assert (value != 0) == near
+
+
+# Sums of tiles (conv_winograd.hpp): what is not finite must be where it is when every window is summed by itself. In float64
+# each is, and nothing overflows there that does not in float32.
+
+
+def _tiled(x, w, g, padding=1):
+    """Return a convolution and its gradients, as arrays of the backend."""
+    x, w, g = _raw(x), _raw(w), _raw(g)
+    settings = {"stride": (1, 1), "padding": (padding, padding), "dilation": (1, 1), "groups": 1}
+    return (
+        K.conv(x, w, **settings),
+        K.conv_input_grad(g, w, x_shape=K.shape_of(x), **settings),
+        K.conv_weight_grad(g, x, w_shape=K.shape_of(w), **settings),
+    )
+
+
+def _wrapped(data):
+    return mortice.tensor(memoryview(K.to_host(data).view).tolist(), dtype=mortice.float64).reshape(K.shape_of(data))
+
+
+def _check_kinds(x, w, g, limit=3.4028234e38):
+    """Compare what is nan, infinite and finite with float64, where what float32 cannot hold is infinite."""
+    for got, want in zip(_tiled(x, w, g), _tiled(*(t.double() for t in (x, w, g))), strict=True):
+        got, want = _wrapped(got), _wrapped(want)
+        assert mortice.equal(got.isnan(), want.isnan())
+        sure = (want.abs() < 0.99 * limit) | (want.abs() > 1.01 * limit)
+        assert mortice.equal(got.isfinite() & sure, (want.abs() < limit) & sure)
+        infinite = got.isinf() & sure
+        assert mortice.equal(got.sign()[infinite], want.sign()[infinite])
+        fine = got.isfinite() & sure
+        scale = want[fine].abs().max()
+        assert float(((got - want)[fine].abs() / scale).max()) < 1e-5
+
+
+@pytest.mark.parametrize("place", [(0, 0), (4, 7), (8, 9), (5, 5)])
+@pytest.mark.parametrize("fill", ["nan", "inf", "-inf"])
+def test_what_is_not_finite_stays_in_the_windows_that_see_it_in_tiles_too(fill, place):
+    x, w, g = (
+        _array(shape, mortice.float32, i) for i, shape in enumerate([(3, 16, 9, 10), (16, 16, 3, 3), (3, 16, 9, 10)])
+    )
+    for operand in (x, g):
+        changed = operand.clone()
+        changed[1, 3][place] = float(fill)
+        _check_kinds(changed if operand is x else x, w, changed if operand is g else g)
+    w[2, 3, 1, 2] = float(fill)
+    _check_kinds(x, w, g)
+
+
+@pytest.mark.parametrize("size", [1e38, 3e38])
+def test_large_numbers_do_not_overflow_on_the_way(size):
+    x, w, g = (
+        _array(shape, mortice.float32, i) for i, shape in enumerate([(2, 16, 9, 10), (16, 16, 3, 3), (2, 16, 9, 10)])
+    )
+    large = x.clone()
+    large[1] = size * large[1].sign()
+    _check_kinds(large, w * 1e-3, g * 1e-3)
+    large = g.clone()
+    large[0, :, ::3, ::2] = size
+    _check_kinds(x * 1e-3, w * 1e-3, large)
+    _check_kinds(x * 1e-3, size * w.sign(), g * 1e-3)
+
+
+@pytest.mark.parametrize("size", [(7, 7), (9, 14)])
+def test_a_sample_in_tiles_is_the_same_alone_and_beside_others(size):
+    x, w, g = (
+        _array(shape, mortice.float32, i) for i, shape in enumerate([(5, 24, *size), (40, 24, 3, 3), (5, 40, *size)])
+    )
+    x[3, 2, 1, 1] = g[3, 2, 1, 1] = float("inf")  # summed without tiles
+    out, grad, _ = map(_wrapped, _tiled(x, w, g))
+    for n in (0, 2, 4):
+        own, own_grad, _ = map(_wrapped, _tiled(x[n : n + 1].clone(), w, g[n : n + 1].clone()))
+        assert mortice.equal(own, out[n : n + 1])
+        if size != (7, 7):  # so few windows alone are a product of matrices
+            assert mortice.equal(own_grad, grad[n : n + 1])
+
+
+def test_gradients_of_fewer_windows_than_there_is_room_for_in_tiles():
+    x, w, g = (
+        _raw(_array(shape, mortice.float32, i))
+        for i, shape in enumerate([(2, 16, 11, 12), (24, 16, 3, 3), (2, 24, 9, 10)])
+    )
+    settings = {"stride": (1, 1), "padding": (1, 2), "dilation": (1, 1), "groups": 1}
+    want = Backend.conv_input_grad(K, g, w, x_shape=K.shape_of(x), **settings)
+    _close(K.conv_input_grad(g, w, x_shape=K.shape_of(x), **settings), want, 2e-5)
+    want = Backend.conv_weight_grad(K, g, x, w_shape=K.shape_of(w), **settings)
+    _close(K.conv_weight_grad(g, x, w_shape=K.shape_of(w), **settings), want, 8e-5)
+
+
+def test_small_whole_numbers_and_zeros_are_exact_in_tiles():
+    rng = random.Random(0)
+
+    def draw(*shape):
+        return mortice.tensor([float(rng.randint(-9, 9)) for _ in range(math.prod(shape))]).reshape(shape)
+
+    x, w, g = draw(3, 16, 12, 11), draw(16, 16, 3, 3), draw(3, 16, 12, 11)
+    x[:, :, 4:9] = 0
+    for got, want in zip(_tiled(x, w, g), _tiled(x.double(), w.double(), g.double()), strict=True):
+        assert mortice.equal(_wrapped(got), _wrapped(want))
+
+
+@pytest.mark.parametrize(("channels", "size"), [(16, 32), (64, 12), (256, 7)])
+def test_tiles_are_as_exact_as_sums_of_windows(channels, size):
+    shapes = [(2, channels, size, size), (16, channels, 3, 3), (2, 16, size, size)]
+    x, w, g = (_array(shape, mortice.float32, i) for i, shape in enumerate(shapes))
+    x = x.relu()
+    wide = _tiled(x.double(), w.double(), g.double())
+    narrow = mortice.cat([w, mortice.zeros(4, channels, 3, 3)])[:9]  # fewer outputs than go in tiles
+    direct = _wrapped(K.conv(_raw(x), _raw(narrow), (1, 1), (1, 1), (1, 1), 1))
+    want = _wrapped(wide[0])
+    error = (_wrapped(_tiled(x, w, g)[0]) - want)[:, :9].abs()
+    assert float(error.mean()) < 1.2 * float((direct - want[:, :9]).abs().mean())
+    for got, want in zip(_tiled(x, w, g), wide, strict=True):
+        want = _wrapped(want)
+        assert float((_wrapped(got) - want).abs().max() / want.std()) < 1e-5
 
 
 def test_strided_and_transposed_inputs_are_read_as_they_are():

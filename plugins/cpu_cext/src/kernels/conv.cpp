@@ -6,6 +6,7 @@
 #include "conv_outer.hpp"
 #include "conv_stage.hpp"
 #include "conv_sums.hpp"
+#include "conv_winograd.hpp"
 
 namespace mortice::ISA {
 
@@ -268,12 +269,13 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
 }
 
 template <class T>
-constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, turn_channels<T>, nullptr};
+constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, turn_channels<T>, nullptr, nullptr, nullptr, nullptr};
 
 extern const ConvTable conv_table;
 constexpr ConvSet<float> floats() {
     ConvSet<float> all = SET<float>;
     all.depth = depth<float>;
+    all.pack_tiles = pack_tiles, all.tiles = run_tiles, all.sum_tiles = sum_tiles;
     return all;
 }
 const ConvTable conv_table = {floats(), MORTICE_UP_TO_AVX2(SET<double>)};

@@ -66,6 +66,8 @@ template <class T> struct ConvOuter {
     int64_t kernel_y, runs, run_room;  // runs of a row of taps; elements of each, whole vectors
     int64_t columns;                 // of the sums: all runs
     int64_t copy_room, g_room, row_room;
+    int64_t tile_room;               // elements of a tile's channels, of float only; 0 where places are taken as they are
+    int64_t tiles_room;              // of a unit's tiles and their gradients
 };
 
 // One channel a group, in planes: blocks of as many channels as a vector has lanes.
@@ -83,6 +85,21 @@ template <class T> struct ConvDepth {
     int64_t tile_room, sums_room;
 };
 
+// Windows of 3 x 3, a step apart, in tiles of 2 x 2 outputs (conv_winograd.hpp).
+struct ConvTiles {
+    const float *source, *weight;
+    float *out, *filters;
+    bool turned;                     // the filters' taps: of a gradient
+    int64_t weight_output, weight_channel;  // strides
+    int64_t samples, channels, outputs, in[2], size[2], before[2];
+    int64_t down, across;            // tiles of a sample
+    int64_t block, part, parts;      // tiles and outputs of a task; tasks that share a block's tiles
+    unsigned char *doubtful;         // samples with outputs that are not finite: there the way of summing tells
+};
+constexpr int64_t TILES_OUTPUTS = 32;  // that are multiplied before their products are given out
+constexpr int64_t TILES_CHANNELS = 16; // whose filters are transformed at once
+constexpr int64_t TILES_APART = 16;    // elements between the points: without them they would share a few sets of the caches
+
 template <class T> struct ConvSet {
     int64_t lanes, panel, tile;  // elements of a vector, rows of the largest panel, places it does at once
     void (*run)(const ConvPlan<T> &, T *room, int64_t task);
@@ -91,7 +108,10 @@ template <class T> struct ConvSet {
     void (*outer)(const ConvOuter<T> &, T *room, int64_t task);
     void (*add)(T *into, const T *from, int64_t n);
     void (*turn)(T *to, int64_t step, const T *from, int64_t ld, int64_t n, int64_t rows);  // to[i * step + r] = from[r * ld + i]
-    void (*depth)(const ConvDepth<T> &, T *room, int64_t task);  // of float only
+    void (*depth)(const ConvDepth<T> &, T *room, int64_t task);  // of float only, as the next ones
+    void (*pack_tiles)(const ConvTiles &, int64_t panel, int64_t channel, int64_t channels);
+    void (*tiles)(const ConvTiles &, float *room, int64_t task);
+    bool (*sum_tiles)(float *row, int64_t run);
 };
 struct ConvTable {
     ConvSet<float> f32;

@@ -46,8 +46,7 @@ template <class T, int R> static void turn(T *to, int64_t step, const T *from, i
         if (m == L) {
             interleave<T, R>(from + p, ld, block);
         } else {
-            for (int r = 0; r < R; r++) copy_exact(rest + r * L, from + r * ld + p, m);
-            for (int r = 0; r < R; r++) zeros(rest + r * L + m, L - m);
+            for (int r = 0; r < R; r++) store(rest + r * L, load_some(from + r * ld + p, m));
             interleave<T, R>(rest, L, block);
         }
         for (int64_t i = 0; i < m; i++) __builtin_memcpy(to + (p + i) * step, block + i * R, R * sizeof(T));
@@ -117,6 +116,9 @@ static void turn_gradients(const ConvOuter<T> &s, T *to, const Rectangle &r, int
     }
 }
 
+// In tiles of four (conv_winograd.hpp).
+static void add_outer(const ConvOuter<float> &, const Rectangle &, int64_t outputs, const float *copy, const float *g, float *room, int64_t *offset, float *sums);
+
 template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t task) {
     constexpr int L = LANES<T>;
     const ConvPlan<T> &p = *s.plan;
@@ -129,7 +131,8 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
     for (int64_t m = 0; m < ms; m += rows_of(ms - m)) all_rows = m + rows_of(ms - m);
     zeros(sums, all_rows * s.columns);
     T *copy = room, *g = copy + s.copy_room, *row = g + s.g_room;
-    int64_t *offset = reinterpret_cast<int64_t *>(row + s.row_room);
+    T *tiles = row + s.row_room;
+    int64_t *offset = reinterpret_cast<int64_t *>(tiles + s.tiles_room);
     int64_t move_y = p.step[0] / s.skip[0] * s.pitch * s.channel_room, move_x = p.step[1] / s.skip[1] * s.channel_room;
     int64_t sample_step = s.rows * s.pitch * s.channel_room, tap_x = s.tap[1] * s.channel_room;
     int64_t tap_y = s.tap[0] * s.pitch * s.channel_room, vectors = s.run_room / L;
@@ -159,6 +162,11 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
             for (int64_t b = 0; b < r.samples; b++)
                 stage_last(s, copy + b * sample_step, row, r.sample + b, group, slice, r.y, r.x);
             zeros(copy + r.samples * sample_step, L);
+            if constexpr (sizeof(T) == sizeof(float))
+                if (s.tile_room) {
+                    add_outer(s, r, ms, copy, g, tiles, offset, sums);
+                    continue;
+                }
             // Runs of a vector each are taken together, as vectors that lie a row of the window apart.
             const bool joined = vectors == 1 && s.runs == 1;
             const int64_t apart = joined ? tap_y : L, all = joined ? s.kernel_y : vectors;

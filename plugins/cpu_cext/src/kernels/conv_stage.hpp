@@ -37,6 +37,20 @@ template <class T> INLINE void copy_exact(T *to, const T *from, int64_t n) {
 #endif
 }
 
+// The first n lanes, zeros in the others; n < LANES.
+template <class T> INLINE vec<T> load_some(const T *p, int64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+    else return (vec<T>)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#elif defined(__AVX2__)
+    static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    if constexpr (sizeof(T) == 4) return (vec<T>)_mm256_maskload_ps(p, (__m256i)load(ones + 8 - n));
+    else return load_part(p, n);
+#else
+    return load_part(p, n);
+#endif
+}
+
 // Copy n elements, reading and writing up to a vector past the end.
 template <class T> INLINE void copy_loose(T *to, const T *from, int64_t n) {
     if (2 * n <= LANES<T>) {

@@ -6,16 +6,6 @@
 
 namespace mortice::ISA {
 
-// The first n lanes, zeros in the others.
-template <class T> INLINE vec<T> load_some(const T *p, int64_t n) {
-#if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return (vec<T>)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
-    else return (vec<T>)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
-#else
-    return load_part(p, n);
-#endif
-}
-
 // Some columns of the sums: `at` of each row of windows.
 template <class T> struct Sums {
     T *to;          // of the first row of outputs
