@@ -276,11 +276,14 @@ template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
     return true;
 }
 
-void run_in_tiles(ConvTiles &t) {
+// False where filters have zeros: what those leave out (a masked convolution's pixels to come), or one that shows a place as it
+// is, must be exact, and in tiles it would be what is left of a difference.
+bool run_in_tiles(ConvTiles &t) {
     const ConvSet<float> &set = conv_set<float>();
     int64_t panels = (t.outputs + set.panel - 1) / set.panel;
     Scratch<float> filters(panels * 16 * (t.channels * set.panel + TILES_APART));
-    t.filters = filters;
+    bool masked = false;
+    t.filters = filters, t.masked = &masked;
     int64_t room = 16 * ((t.channels + TILES_OUTPUTS) * t.block + 2 * TILES_APART) + (2 * t.channels + 15) / 16 * 16;
     Scratch<float> rooms(room * num_threads());
     int64_t tasks = (t.samples * t.down * t.across + t.block - 1) / t.block * t.parts;
@@ -294,10 +297,12 @@ void run_in_tiles(ConvTiles &t) {
             set.pack_tiles(t, t.turned ? i % panels : i / blocks, channel, std::min(TILES_CHANNELS, t.channels - channel));
         }
     });
+    if (masked) return false;
     parallel_for(tasks, grain_for(work), [&](int64_t begin, int64_t end) {
         float *own = rooms + room * thread_number();
         for (int64_t i = begin; i < end; i++) set.tiles(t, own, i);
     });
+    return true;
 }
 
 // ---- the operations ----
@@ -323,7 +328,7 @@ template <class T> void general(const Window &w, bool backward, const T *source,
             Scratch<unsigned char> doubtful(w.samples);
             memset(doubtful, 0, w.samples);
             t.source = source, t.weight = weight, t.out = out, t.doubtful = doubtful;
-            run_in_tiles(t);
+            if (!run_in_tiles(t)) return directly(w, backward, source, weight, out);
             Window one = w;
             one.samples = 1;
             for (int64_t n = 0; n < w.samples; n++)

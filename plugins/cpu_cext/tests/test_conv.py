@@ -262,6 +262,23 @@ def test_tiles_are_as_exact_as_sums_of_windows(channels, size):
         assert float((_wrapped(got) - want).abs().max() / want.std()) < 1e-5
 
 
+def test_what_filters_leave_out_never_reaches_an_output():
+    x, w, g = (_array(shape, mortice.float32, i) for i, shape in enumerate([(2, 16, 9, 10), (24, 16, 3, 3), (2, 24, 9, 10)]))
+    w[:, :, 1, 2] = w[:, :, 2] = 0  # a masked convolution: of the pixels before, and itself
+    out, grad, _ = map(_wrapped, _tiled(x, w, g))
+    later, first = x.clone(), g.clone()
+    later[:, :, 4, 6:] *= 1e6
+    later[:, :, 5:] *= 1e6
+    first[:, :, :4] *= 1e6
+    first[:, :, 4, :5] *= 1e6
+    assert mortice.equal(_wrapped(_tiled(later, w, g)[0])[:, :, :4], out[:, :, :4])
+    assert mortice.equal(_wrapped(_tiled(later, w, g)[0])[:, :, 4, :6], out[:, :, 4, :6])
+    assert mortice.equal(_wrapped(_tiled(x, w, first)[1])[:, :, 5:], grad[:, :, 5:])
+    kept = mortice.nn.init.dirac_(mortice.empty(16, 16, 3, 3))
+    assert mortice.equal(_wrapped(_tiled(x, kept, x)[0]), x.double())
+    assert mortice.equal(_wrapped(_tiled(x, kept, x)[1]), x.double())
+
+
 def test_strided_and_transposed_inputs_are_read_as_they_are():
     x, w = _array((4, 6, 12, 10)), _array((5, 6, 3, 3))
     want = mortice.conv2d(x.transpose(2, 3).contiguous()[:, :, ::2], w)

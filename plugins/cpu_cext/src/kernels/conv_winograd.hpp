@@ -146,11 +146,12 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
     const float *from = t.weight + panel * PANEL * t.weight_output + channel * t.weight_channel;
     float *to = t.filters + panel * 16 * point + channel * PANEL;
     const float *own = room;
+    auto gaps = side{} != side{};
     if (used < PANEL) {
         float *at = room;
         for (int64_t c = 0; c < channels; c++, from += t.weight_channel)
             for (int64_t k = 0; k < 9; k++)
-                for (int64_t i = 0; i < PANEL; i++) *at++ = i < used ? from[i * t.weight_output + k] : 0.0f;
+                for (int64_t i = 0; i < PANEL; i++) *at++ = i < used ? from[i * t.weight_output + k] : 1.0f;
     } else if (t.turned) {
         for (int64_t c = 0; c < channels; c++, from += t.weight_channel) turn<float, PANEL>(room + 9 * c * PANEL, PANEL, from, 9, 9);
     } else {
@@ -159,6 +160,7 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
     for (int64_t c = 0; c < channels; c++, own += 9 * PANEL, to += PANEL) {
         side g[9], u[4][3];
         for (int k = 0; k < 9; k++) __builtin_memcpy(&g[t.turned ? 8 - k : k], own + k * PANEL, sizeof(side));
+        for (int k = 0; k < 9; k++) gaps |= g[k] == side{};
 #pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
             const side outer = g[j] + g[6 + j];
@@ -171,6 +173,9 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
             for (int j = 0; j < 4; j++) __builtin_memcpy(to + (4 * i + j) * point, &all[j], sizeof(side));
         }
     }
+    bool masked = false;
+    for (int i = 0; i < PANEL; i++) masked |= gaps[i] != 0;
+    if (masked) __atomic_store_n(t.masked, true, __ATOMIC_RELAXED);
 }
 
 static void run_tiles(const ConvTiles &t, float *room, int64_t task) {
