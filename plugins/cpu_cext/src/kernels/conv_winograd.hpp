@@ -196,7 +196,8 @@ static void run_tiles(const ConvTiles &t, float *room, int64_t task) {
 // ---- the gradient to the filters: sums of products of tiles, transformed back at the end ----
 
 // What a unit's copy and gradients become: [point][tile][channel] and [point][panel][tile][output].
-static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *v, float *h) {
+static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g,
+                       float *v, float *h) {
     typedef float side __attribute__((vector_size(PANEL * sizeof(float))));
     constexpr int64_t L = LANES<float>;
     const int64_t down = (r.rows + 1) / 2, across = (r.columns + 1) / 2, tiles = r.samples * down * across;
@@ -229,7 +230,8 @@ static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t ou
             if (below) __builtin_memcpy(&d[1][0], own + r.columns * PANEL, sizeof(side));
             if (below && beside) __builtin_memcpy(&d[1][1], own + (r.columns + 1) * PANEL, sizeof(side));
 #pragma GCC unroll 2
-            for (int j = 0; j < 2; j++) u[0][j] = d[0][j], u[1][j] = d[0][j] + d[1][j], u[2][j] = d[0][j] - d[1][j], u[3][j] = -d[1][j];
+            for (int j = 0; j < 2; j++)
+                u[0][j] = d[0][j], u[1][j] = d[0][j] + d[1][j], u[2][j] = d[0][j] - d[1][j], u[3][j] = -d[1][j];
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++) {
                 const side all[4] = {u[i][0], u[i][0] + u[i][1], u[i][0] - u[i][1], -u[i][1]};
@@ -239,8 +241,8 @@ static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t ou
     }
 }
 
-static void add_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *room, int64_t *offset,
-                      float *sums) {
+static void add_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g,
+                      float *room, int64_t *offset, float *sums) {
     constexpr int64_t L = LANES<float>;
     const int64_t tiles = r.samples * ((r.rows + 1) / 2) * ((r.columns + 1) / 2), vectors = s.run_room / L;
     const int64_t point = tiles * s.tile_room + TILES_APART, side_point = tiles * outputs + TILES_APART;
