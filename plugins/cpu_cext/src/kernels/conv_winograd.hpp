@@ -263,13 +263,13 @@ static bool sum_tiles(float *row, int64_t run) {
     vf doubt{};
     for (int64_t c = 0; c < run; c += LANES<float>) {
         vf u[3][4];
-#pragma GCC unroll 4
+#pragma GCC unroll 1
         for (int j = 0; j < 4; j++) {
             const float *at = row + j * run + c;
             const vf one = load(at + 4 * run) * 0.5f, two = load(at + 8 * run) * 0.5f;
             u[0][j] = load(at) + (one + two), u[1][j] = one - two, u[2][j] = load(at + 12 * run) + (one + two);
         }
-#pragma GCC unroll 3
+#pragma GCC unroll 1  // rare: small rather than fast
         for (int i = 0; i < 3; i++) {
             float *to = row + 3 * i * run + c;
             const vf one = u[i][1] * 0.5f, two = u[i][2] * 0.5f;
