@@ -241,7 +241,8 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
 
 // ---- windows of 3 x 3, in tiles of four ----
 
-constexpr int64_t TILES_LEAST = 16;         // channels, outputs, tiles of a sample; never of all, lest a batch were not its samples
+// Of channels, outputs, tiles of a sample: of all samples never, or one alone might differ from itself in a batch.
+constexpr int64_t TILES_LEAST = 16;
 constexpr int64_t TILES_BYTES = 320 << 10;  // of a block's tiles and products
 constexpr int64_t TILES_SUMMED = 48;        // tiles that pay for turning their sums back
 constexpr int64_t TILES_PLACES = 512;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
@@ -262,15 +263,17 @@ template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
         t.before[a] = backward ? 2 - w.padding[a + 1] : w.padding[a + 1];
     }
     t.down = (t.size[0] + 1) / 2, t.across = (t.size[1] + 1) / 2;
-    if (std::min(t.channels, t.outputs) < TILES_LEAST || t.down * t.across < TILES_LEAST || t.size[0] * t.size[1] < 3 * t.down * t.across) return false;
-    int64_t tiles = t.samples * t.down * t.across;
+    int64_t own = t.down * t.across, tiles = t.samples * own;
+    if (std::min({t.channels, t.outputs, own}) < TILES_LEAST || t.size[0] * t.size[1] < 3 * own) return false;
     // Blocks of three vectors, which the kernels take at once, as many as stay in a second-level cache.
-    int64_t three = 3 * set.lanes, most = std::clamp<int64_t>(TILES_BYTES / (64 * (t.channels + TILES_OUTPUTS) * three), 1, 8), threads = num_threads();
+    int64_t three = 3 * set.lanes, threads = num_threads();
+    int64_t most = std::clamp<int64_t>(TILES_BYTES / (64 * (t.channels + TILES_OUTPUTS) * three), 1, 8);
     most = std::clamp<int64_t>(tiles / (three * 4 * threads), 1, most);
     int64_t blocks = (tiles + most * three - 1) / (most * three);
     t.block = ((tiles + blocks - 1) / blocks + set.lanes - 1) / set.lanes * set.lanes;
     blocks = (tiles + t.block - 1) / t.block;
-    t.parts = std::clamp<int64_t>(threads > 1 ? (2 * threads + blocks - 1) / blocks : 1, 1, (t.outputs + TILES_PART - 1) / TILES_PART);
+    t.parts = threads > 1 ? (2 * threads + blocks - 1) / blocks : 1;
+    t.parts = std::clamp<int64_t>(t.parts, 1, (t.outputs + TILES_PART - 1) / TILES_PART);
     t.part = ((t.outputs + t.parts - 1) / t.parts + TILES_OUTPUTS - 1) / TILES_OUTPUTS * TILES_OUTPUTS;
     t.parts = (t.outputs + t.part - 1) / t.part;
     return true;
@@ -333,7 +336,8 @@ template <class T> void general(const Window &w, bool backward, const T *source,
             one.samples = 1;
             for (int64_t n = 0; n < w.samples; n++)
                 if (doubtful[n])
-                    directly(one, backward, source + n * t.channels * t.in[0] * t.in[1], weight, out + n * t.outputs * t.size[0] * t.size[1]);
+                    directly(one, backward, source + n * t.channels * t.in[0] * t.in[1], weight,
+                             out + n * t.outputs * t.size[0] * t.size[1]);
             return;
         }
     }
@@ -488,8 +492,9 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
     const auto fills = [&](int64_t n) { return 4 * n >= 3 * ((n + set.lanes - 1) / set.lanes * set.lanes); };
     if (w.outputs > 2 && fills(run)) {
         ConvTiles t{};
-        if (w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t) && t.samples * t.down * t.across >= TILES_SUMMED && weight_grad_outer(w, g, x, out, true)) return;
-        weight_grad_outer(w, g, x, out, false);
+        bool tiles = w.outputs % set.panel == 0 && fills(w.inputs) && in_tiles<T>(w, false, t);
+        tiles = tiles && t.samples * t.down * t.across >= TILES_SUMMED;
+        if (!tiles || !weight_grad_outer(w, g, x, out, true)) weight_grad_outer(w, g, x, out, false);
         return;
     }
     ConvPlanner<T> planner(w);

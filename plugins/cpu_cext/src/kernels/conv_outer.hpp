@@ -117,7 +117,8 @@ static void turn_gradients(const ConvOuter<T> &s, T *to, const Rectangle &r, int
 }
 
 // In tiles of four (conv_winograd.hpp).
-static void add_outer(const ConvOuter<float> &, const Rectangle &, int64_t outputs, const float *copy, const float *g, float *room, int64_t *offset, float *sums);
+static void add_outer(const ConvOuter<float> &, const Rectangle &, int64_t outputs, const float *copy, const float *g,
+                      float *room, int64_t *offset, float *sums);
 
 template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t task) {
     constexpr int L = LANES<T>;

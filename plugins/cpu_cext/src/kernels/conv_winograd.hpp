@@ -201,7 +201,8 @@ static void run_tiles(const ConvTiles &t, float *room, int64_t task) {
 // ---- the gradient to the filters: sums of products of tiles, transformed back at the end ----
 
 // What a unit's copy and gradients become: [point][tile][channel] and [point][panel][tile][output].
-static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *v, float *h) {
+static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g,
+                       float *v, float *h) {
     typedef float side __attribute__((vector_size(PANEL * sizeof(float))));
     constexpr int64_t L = LANES<float>;
     const int64_t down = (r.rows + 1) / 2, across = (r.columns + 1) / 2, tiles = r.samples * down * across;
@@ -234,7 +235,8 @@ static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t ou
             if (below) __builtin_memcpy(&d[1][0], own + r.columns * PANEL, sizeof(side));
             if (below && beside) __builtin_memcpy(&d[1][1], own + (r.columns + 1) * PANEL, sizeof(side));
 #pragma GCC unroll 2
-            for (int j = 0; j < 2; j++) u[0][j] = d[0][j], u[1][j] = d[0][j] + d[1][j], u[2][j] = d[0][j] - d[1][j], u[3][j] = -d[1][j];
+            for (int j = 0; j < 2; j++)
+                u[0][j] = d[0][j], u[1][j] = d[0][j] + d[1][j], u[2][j] = d[0][j] - d[1][j], u[3][j] = -d[1][j];
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++) {
                 const side all[4] = {u[i][0], u[i][0] + u[i][1], u[i][0] - u[i][1], -u[i][1]};
@@ -244,8 +246,8 @@ static void take_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t ou
     }
 }
 
-static void add_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g, float *room, int64_t *offset,
-                      float *sums) {
+static void add_outer(const ConvOuter<float> &s, const Rectangle &r, int64_t outputs, const float *copy, const float *g,
+                      float *room, int64_t *offset, float *sums) {
     constexpr int64_t L = LANES<float>;
     const int64_t tiles = r.samples * ((r.rows + 1) / 2) * ((r.columns + 1) / 2), vectors = s.run_room / L;
     const int64_t point = tiles * s.tile_room + TILES_APART, side_point = tiles * outputs + TILES_APART;
@@ -266,13 +268,13 @@ static bool sum_tiles(float *row, int64_t run) {
     vf doubt{};
     for (int64_t c = 0; c < run; c += LANES<float>) {
         vf u[3][4];
-#pragma GCC unroll 4
+#pragma GCC unroll 1
         for (int j = 0; j < 4; j++) {
             const float *at = row + j * run + c;
             const vf one = load(at + 4 * run) * 0.5f, two = load(at + 8 * run) * 0.5f;
             u[0][j] = load(at) + (one + two), u[1][j] = one - two, u[2][j] = load(at + 12 * run) + (one + two);
         }
-#pragma GCC unroll 3
+#pragma GCC unroll 1  // rare: small rather than fast
         for (int i = 0; i < 3; i++) {
             float *to = row + 3 * i * run + c;
             const vf one = u[i][1] * 0.5f, two = u[i][2] * 0.5f;
