@@ -16,3 +16,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(mortice, name)  # where they may be replaced by ones that ask classes
+
+
+def __dir__() -> list[str]:
+    return __all__
