@@ -159,6 +159,9 @@ def computed(func: Any) -> Callable[..., Any]:
     found = COMPUTED.get(name) or (OPS[name].fn if func.namespace == "mortice" else None)
     for place in _PLACES:
         found = found or getattr(place, name, None)
+    space, _, rest = name.partition("_")
+    if found is None and space in ("fft", "linalg", "special"):
+        found = getattr(getattr(mortice, space), rest, None)
     if found is None:
         raise NotImplementedError(f"ops.aten: expected a function's or a method's name; got {name!r}, which has none here.")
     return found
@@ -252,6 +255,9 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "_unsafe_view": lambda x, size: OPS["reshape"].fn(x, shape=mortice.Size(size)),
     "index": lambda x, indices: x[tuple([slice(None) if i is None else i for i in indices])],
     "native_layer_norm": lambda x, shape, weight, bias, eps: OPS["layer_norm"].fn(x, weight, bias, ndim=len(shape), eps=eps),
+    "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x, "unfold": Tensor.unfold, "im2col": mortice.nn.functional.unfold,
+    "_adaptive_avg_pool2d": mortice.nn.functional.adaptive_avg_pool2d, "threshold_backward": lambda g, x, threshold: g * (x > threshold),
+    "sigmoid_backward": lambda g, out: g * out * (1 - out), "tanh_backward": lambda g, out: g * (1 - out * out),
 }  # fmt: skip
 
 # ---- what is no op: public functions ----

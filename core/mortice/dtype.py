@@ -145,7 +145,10 @@ def promote_types(type1: DType, type2: DType) -> DType:
     try:
         result = _TABLE[type1.index][type2.index]
     except AttributeError:
-        raise TypeError(f"promote_types: expected two dtypes; got {type1!r} and {type2!r}.") from None
+        known = [_BUILTIN.get(d, d) if isinstance(d, type) else d for d in (type1, type2)]
+        if known == [type1, type2]:
+            raise TypeError(f"promote_types: expected two dtypes; got {type1!r} and {type2!r}.") from None
+        return promote_types(*known)
     except IndexError:
         if type1 is type2:
             return type1
@@ -274,8 +277,7 @@ def raised(d: DType, weak: DType) -> DType:
 
 def can_cast(from_: DType, to: DType) -> builtins.bool:
     """Tell whether a result of dtype `from_` may be written into `to`: the kind must not go down."""
-    if not isinstance(from_, DType) or not isinstance(to, DType):
-        raise TypeError(f"can_cast: expected two dtypes; got {from_!r} and {to!r}.")
+    from_, to = as_dtype("can_cast", from_), as_dtype("can_cast", to)
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     return order[from_.kind] <= order[to.kind]
 

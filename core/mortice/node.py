@@ -312,8 +312,9 @@ class ZeroNode(Node):
     __slots__ = ()
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
-        k: Any = TENSOR_KERNELS if graph else self.device.backend
-        return g, k.new_full(g, self.shape, 0)
+        x = self.edges[1]  # which may be of a level below that of the gradient
+        zeros = x.device.backend.full(x.shape, 0, dtype=x.dtype, device=x.device)
+        return g, make(zeros, x.device, x.dtype, x.shape) if graph else zeros
 
 
 def _zero_again(p: Any, edge: Any) -> Any:

@@ -119,3 +119,18 @@ def test_what_has_no_kernel_for_a_dtype_is_not_implemented(dtype: str, text: str
 
 def test_an_array_of_any_integers_is_an_index() -> None:
     assert mt.ones(3, 4)[mt.tensor([0, 2], dtype=mt.int16).cpu().numpy()].shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_pythons_own_types_are_dtypes_everywhere(kind: Any) -> None:
+    wide = mt.tensor(1, dtype=kind).dtype
+    x = mt.ones(2, 2, dtype=mt.complex64 if kind is complex else mt.float32)
+    assert mt.linspace(0, 1, 3, dtype=kind).dtype is mt.logspace(0, 1, 3, dtype=kind).dtype is wide
+    assert mt.linalg.vector_norm(x, dtype=kind).dtype is mt.linalg.matrix_norm(x, dtype=kind).dtype is mt.float64
+    assert mt.promote_types(kind, mt.float32) is mt.promote_types(mt.float32, kind) is wide and mt.can_cast(mt.int8, kind)
+    if kind is float:
+        F = mt.nn.functional
+        made = [x.softmax(0, dtype=float), F.log_softmax(x, 0, dtype=float), F.softmin(x, 0, dtype=float)]
+        assert [m.dtype for m in made] == [wide] * 3
+    with pytest.raises(TypeError, match="to: expected dtype to be a mortice dtype; got <class 'str'>"):
+        mt.softmax(x, 0, dtype=str)

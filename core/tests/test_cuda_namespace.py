@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -159,6 +160,22 @@ def test_a_backend_may_know_more_names(pretender: Any, monkeypatch: pytest.Monke
     assert not hasattr(cuda, "temperature")
     monkeypatch.setattr(type(cuda.current_stream().device.backend), "cuda_name", lambda self, name: {"temperature": 40}.get(name))
     assert cuda.temperature == 40 and not hasattr(cuda, "voltage") and cuda.Stream("cuda:1").device_index == 1
+
+
+def test_what_goes_between_devices_imports_without_one() -> None:
+    from mortice.cuda import comm, nccl
+    from mortice.cuda.comm import broadcast
+
+    assert cuda.comm is comm and cuda.nccl is nccl and not hasattr(comm, "_broadcast")
+    if not cuda.is_available():
+        assert nccl.is_available([mt.ones(2)]) is False
+        with pytest.raises(AssertionError, match="device 'cuda': no backend offers it"):
+            broadcast(mt.ones(2), [0, 1])
+
+
+def test_what_goes_between_devices_is_the_backends(pretender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(cuda.current_stream().device.backend), "cuda_name", lambda self, name: SimpleNamespace(gather=name))
+    assert cuda.comm.gather == "comm" and cuda.nccl.gather == "nccl" and not hasattr(cuda.comm, "scatter")
 
 
 def test_all_counts_of_memory_are_there(pretender: Any) -> None:

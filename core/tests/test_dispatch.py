@@ -285,6 +285,12 @@ def test_operators_have_names_and_schemas() -> None:
     made = aten.native_layer_norm.default(x, [2], None, None, 1e-5)
     assert len(made) == 3 and made[0].tolist() == F.layer_norm(x, [2]).tolist()
     assert aten._to_copy.default(x, dtype=mt.int64).dtype is mt.int64
+    assert aten.linalg_vector_norm.default(x, 1) == 4 and aten.special_expm1.default(x * 0).tolist() == [[0, 0]]
+    assert aten.unfold.default(x, 1, 2, 1).shape == (1, 1, 2) and aten.alias.default(x)._base is x
+    assert aten.im2col.default(x[None, None], [1, 2], [1, 1], [0, 0], [1, 1]).tolist() == [[[1], [3]]]
+    assert aten.threshold_backward.default(x, x, 1).tolist() == [[0, 3]] and aten.tanh_backward.default(x, x).tolist() == [[0, -24]]
+    with pytest.raises(NotImplementedError, match="got 'linalg_nothing', which has none here"):
+        aten.linalg_nothing.default(x)
     assert aten.rsub.Scalar(x, 1).tolist() == [[0, -2]] and not is_traceable_wrapper_subclass(x)
 
 

@@ -842,3 +842,16 @@ def test_numbers_that_a_compiler_may_not_know_are_numbers():
     assert mt.sym_not(True) is False and mt.sym_not(mt.tensor([True])).tolist() == [False] and mt.sym_ite(False, 1, 2) == 2
     with pytest.raises(TypeError, match="two values of one type"):
         mt.sym_ite(True, 1, 2.0)
+
+
+@pytest.mark.parametrize("jump", [mt.relu, nn.functional.leaky_relu, lambda x: nn.functional.max_pool1d(x[None], 2)[0]])
+def test_a_jacobian_through_what_has_kinks_can_be_differentiated_again(jump: Any) -> None:
+    """The zeros that a kink gives its operand again are of the operand's level, not of the gradient's."""
+    x = mt.tensor([0.5, -1.2, 0.8, 0.3], dtype=f64)
+    f = lambda x: jump(x * x - 0.1).cumsum(0)
+    expected = jacfwd(jacfwd(f))(x)
+    assert same(jacrev(jacrev(f))(x), expected)
+    assert same(grad(lambda x: jacrev(f)(x).sum())(x), expected.sum((0, 1)))
+    assert same(vmap(grad(lambda x: jacrev(f, chunk_size=3)(x).sum()))(x[None]), expected.sum((0, 1))[None])
+    out, pull = vjp(jacrev(lambda x: jump(x).sum()), x)
+    assert pull(mt.ones_like(out))[0].tolist() == [0, 0, 0, 0]

@@ -248,6 +248,17 @@ def test_transformer_takes_other_encoders():
 
 
 @pytest.mark.parametrize("align", [False, True])
+def test_bicubic_points_far_outside_read_the_border_or_the_reflection(align):
+    image = mt.tensor([[[[1.0, 2, 3, 4, 5]]]])
+    sample = lambda padding, *x: F.grid_sample(
+        image, mt.tensor([[[[x, 0.0] for x in x]]]), "bicubic", padding, align
+    ).flatten().tolist()
+    assert sample("border", -3000.0, -9.0, 9.0, 3000.0) == pytest.approx([1, 1, 5, 5])
+    near, far = sample("reflection", 0.3, -0.7), sample("reflection", 8.3, -8.7)  # two whole turns further
+    assert far == pytest.approx(near, abs=1e-4)
+
+
+@pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("padding", PADDINGS)
 def test_the_identity_grid_gives_the_image(mode, padding, align):
@@ -276,7 +287,9 @@ def test_points_outside_follow_the_padding():
     assert sample("reflection")[:2] == [1, 4]
     half = F.grid_sample(image, mt.tensor([[[[-1.0, 0.0]]]]), align_corners=False)
     assert half.item() == 0.5  # half of the pixel lies outside
-    assert F.grid_sample(image, mt.full((1, 1, 1, 2), math.nan), align_corners=False).item() == 0
+    nowhere = mt.full((1, 1, 1, 2), math.nan)  # what is not a number is not taken for zeros outside, as in PyTorch
+    assert F.grid_sample(image, nowhere, align_corners=False).isnan().all()
+    assert F.grid_sample(image, nowhere, padding_mode="border", align_corners=False).item() == image[0, 0, 0, 0].item()
 
 
 @pytest.mark.parametrize("align", [False, True])

@@ -550,3 +550,12 @@ def test_a_wider_out_is_what_reductions_compute_in():
     for fn, expected in [(mt.sum, 10 * exact), (mt.mean, exact), (mt.prod, exact**10), (mt.nansum, 10 * exact)]:
         assert abs(fn(x, 0, out=mt.empty((), dtype=mt.float64)).item() / expected - 1) < 1e-14
     assert abs(mt.cumsum(x, 0, out=mt.empty(10, dtype=mt.float64))[-1].item() / (10 * exact) - 1) < 1e-14
+
+
+def test_numbers_of_numpy_take_part_beside_alpha():
+    np = pytest.importorskip("numpy")
+    x = mt.ones(2)
+    assert mt.add(x, np.int64(2), alpha=3).tolist() == [7, 7] and mt.sub(x, np.float32(2), alpha=3).tolist() == [-5, -5]
+    assert mt.quantile(mt.arange(5.0), np.float32(0.5)) == mt.nanquantile(mt.arange(5.0), np.float32(0.5)) == 2
+    with pytest.raises(TypeError, match="add: argument 'other' must be Tensor, not list"):
+        mt.add(x, [2], alpha=3)

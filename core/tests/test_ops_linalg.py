@@ -205,3 +205,10 @@ def test_the_gradient_of_a_maximum_norm_is_nan_at_nan_alone(norm):
     x = mt.tensor([[float("nan"), 1.0], [2.0, -2.0]], requires_grad=True)
     norm(x, float("inf"), 1).sum().backward()
     assert x.grad[0].isnan().tolist() == [True, False] and x.grad[0, 1] == 0 and x.grad[1].tolist() == [0.5, -0.5]
+
+
+def test_svd_lowrank_of_a_matrix_smaller_than_q_gives_all_there_is():
+    for shape in ((3, 4), (4, 3)):
+        a = mt.randn(*shape, dtype=mt.float64)
+        u, s, v = mt.svd_lowrank(a)
+        assert s.shape == (3,) and mt.allclose(u * s @ v.mT, a)

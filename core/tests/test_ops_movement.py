@@ -290,3 +290,13 @@ def test_dims_and_sizes_may_come_one_by_one():
     assert x.clone().squeeze_(0, 2).shape == (4,)
     assert x.broadcast_to(2, 4, 3).shape == x.broadcast_to((2, 4, 3)).shape == x.broadcast_to(size=(2, 4, 3)).shape == (2, 4, 3)
     assert x.count_nonzero(0, 1).tolist() == x.count_nonzero((0, 1)).tolist() == [3]
+
+
+def test_nothing_has_no_slices():
+    assert mt.empty(0).unbind() == mt.empty(0, 3, requires_grad=True).unbind() == mt.empty(3, 0).unbind(1) == ()
+
+
+def test_numbers_of_numpy_say_how_many_parts():
+    np = pytest.importorskip("numpy")
+    assert [p.tolist() for p in mt.hsplit(mt.arange(4), np.int64(2))] == [[0, 1], [2, 3]]
+    assert len(mt.vsplit(mt.ones(4, 1), np.int32(4))) == 4

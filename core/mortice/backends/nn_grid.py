@@ -125,9 +125,6 @@ class _Points:
         if self.mode != "cubic":
             x, moved = self._padded(x, size)
             turn = k.multiply(moved, half)
-        # Beyond these bounds every tap is outside; nan is put there too.
-        seen = k.logical_and(k.less(-3, x), k.less(x, size + 2))
-        x = k.where(seen, x, -3 if self.padding == "zeros" else 0)
         if self.mode == "nearest":
             return [(*self._index(k.round(x), size), None, None)]
         low = k.floor(x)
@@ -157,7 +154,7 @@ class _Points:
         if self.padding == "reflection":
             low, span = (0, size - 1) if self.corners else (-0.5, size)
             if span == 0:
-                return k.multiply(x, 0), k.new_full(x, (1,), 0)
+                return k.new_full(x, k.shape_of(x), 0), k.new_full(x, (1,), 0)
             away = k.subtract(x, low)
             sign = k.where(k.less(away, 0), -1, one)
             away = k.abs(away)
@@ -167,7 +164,7 @@ class _Points:
             x = k.add(k.where(even, left, k.subtract(span, left)), low)
             one = k.where(even, sign, k.negative(sign))
         free = k.logical_and(k.less(0, x), k.less(x, size - 1))
-        return k.minimum(k.maximum(x, 0), size - 1), k.where(free, one, 0)
+        return k.where(k.less(0, x), k.minimum(x, size - 1), 0), k.where(free, one, 0)  # nan lies at 0
 
 
 def _product(k: Any, factors: list[Any]) -> Any:

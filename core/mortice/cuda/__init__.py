@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
-    if name in ("amp", "graphs", "nvtx"):
+    if name in ("amp", "comm", "graphs", "nccl", "nvtx"):
         return importlib.import_module(f"mortice.cuda.{name}")
     if name == "cudart":
         return importlib.import_module("mortice.cuda.nvtx").cudart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -113,6 +114,23 @@ def is_tf32_supported() -> bool:
 def get_arch_list() -> list[str]:
     """Return the architectures that kernels are compiled for here: those of the devices."""
     return sorted({f"sm_{''.join(map(str, get_device_capability(i)))}" for i in range(device_count())})
+
+
+def known(below: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module that lies in a backend; without a device its functions raise."""
+
+    def find(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module 'mortice.cuda.{below}' has no attribute {name!r}")
+        for where in devices_of(TYPE):
+            return getattr(where.backend.cuda_name(below), name)
+
+        def missing(*args: Any, **kwargs: Any) -> bool:
+            return name != "is_available" and bool(_resolve(Device(TYPE)))
+
+        return missing
+
+    return find
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:

@@ -392,7 +392,7 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
         found = found.to_complex()
         if dtype is not None and not as_dtype(name, dtype).is_complex:
             raise RuntimeError(f"torch.{name}(): inferred dtype {found} can't be safely cast to passed dtype {dtype}; got {start}, {end}.")
-    found = dtype or found
+    found = as_dtype(name, dtype or found)
     _countable(name, found, "iufc")
     return found
 

@@ -115,6 +115,8 @@ _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 
 def _scaled(fn: Any, input: Any, other: Any, alpha: Any) -> Any:
+    # NumPy's numbers are numbers, and what is no operand is refused here as without alpha
+    input, other = [x if isinstance(x, TensorBase) or is_number(x) else _call.as_operand(fn.op, x, i) for i, x in enumerate((input, other))]
     name, d = fn.op.name, common_dtype(input, other)
     for x in (input, other) if fn.op.operand is not None else ():
         fn.op.operand(fn.op, scalar_dtype(x) if is_number(x) else x.dtype)

@@ -210,8 +210,6 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     m, n = tuple(A.shape)[-2:]
-    if not 0 <= q <= min(m, n):
-        raise ValueError(f"svd_lowrank: q must be a non-negative integer and not greater than min(m, n); got {q}.")
     # A sparse matrix takes part in products alone, and M beside it.
     rest = M if A.layout is not strided else None
     B = A if M is None or rest is not None else A - expand(M, A.shape)

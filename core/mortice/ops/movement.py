@@ -63,6 +63,8 @@ def cast(x: Any, dtype: DType) -> Any:
     """Convert a tensor to a dtype; the tensor itself when it has that dtype."""
     if x.dtype is dtype:
         return x
+    if dtype.__class__ is not DType:
+        return cast(x, as_dtype("to", dtype))
     if x.dtype.is_complex and not dtype.is_complex and dtype is not bool_:
         from mortice.notice import warn
 

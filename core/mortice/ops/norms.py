@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.dtype import DType
+from mortice.dtype import as_dtype as known
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.op import op
@@ -63,7 +64,8 @@ _vector_norm.vjp(x=norm_back)
 def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
     """Cast to the dtype that a norm is to be computed in; integers are refused."""
     if dtype is not None:
-        if not isinstance(dtype, DType) or dtype.kind not in "fc":
+        dtype = known(name, dtype)
+        if dtype.kind not in "fc":
             raise RuntimeError(f"{name}: dtype should be floating point or complex; got {dtype}.")
         if x.dtype.is_complex != dtype.is_complex:
             what = "complex" if x.dtype.is_complex else "real"

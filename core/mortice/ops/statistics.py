@@ -371,6 +371,7 @@ def _quantile_arguments(name: str, input: Any, q: Any, interpolation: str) -> An
         raise RuntimeError(f"{name}() input tensor must be non-empty; got shape {list(input.shape)}.")
     if input.dtype.kind != "f" or input.dtype.itemsize < 4:
         raise DTypeError(f"{name}() input tensor must be either float or double dtype; got {input.dtype}.")
+    q = q.item() if hasattr(q, "item") and not isinstance(q, TensorBase) else q
     if is_number(q):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsIndex
 from weakref import ref
 
 from mortice.call import as_view
@@ -329,7 +329,7 @@ def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "
     unbound = name == "UnbindBackward0"
     cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
     views = _shown(x, cuts)
-    if modes.grad and x._note != INFERENCE:
+    if modes.grad and views and x._note != INFERENCE:
         for view, note in zip(views, _notes(name, len(views))):
             view._note = note
     if x._rg and modes.grad and views:
@@ -476,7 +476,7 @@ def _named_split(
     where = sections if indices is None else indices
     if given:
         where = given[0] if len(given) == 1 else given
-    if not isinstance(where, (int, tuple, list, TensorBase)):
+    if not isinstance(where, (SupportsIndex, tuple, list)):
         raise TypeError(
             f"{name}() received an invalid combination of arguments: expected an int or a tuple of ints; got "
             f"{type(where).__name__}."

@@ -28,7 +28,7 @@ template <class T> APART void pad(const SamplePlan<T> &p, int64_t size, T *x, T 
     if (p.padding == OUTSIDE_REFLECTION) {
         const T low = p.align ? T(0) : T(-0.5), span = static_cast<T>(p.align ? size - 1 : size);
         if (span == 0) {
-            for (int64_t i = 0; i < n; i++) x[i] *= T(0), turn[i] = T(0);
+            for (int64_t i = 0; i < n; i++) x[i] = turn[i] = T(0);
             return;
         }
         for (int64_t i = 0; i < n; i++) {
@@ -41,7 +41,7 @@ template <class T> APART void pad(const SamplePlan<T> &p, int64_t size, T *x, T 
     }
     for (int64_t i = 0; i < n; i++) {
         turn[i] = (T(0) < x[i]) & (x[i] < last) ? turn[i] : T(0);
-        T above = x[i] < 0 ? T(0) : x[i];  // nan stays
+        T above = x[i] > 0 ? x[i] : T(0);  // nan too is put at 0
         x[i] = above > last ? last : above;
     }
 }
@@ -79,9 +79,6 @@ template <class T> APART void find(const SamplePlan<T> &p, const T *grid, int ax
     // The steps and their order are the default body's, so that half way between two elements the last bit says the same.
     for (int64_t i = 0; i < n; i++) x[i] = (grid[i * p.nd] + 1) * half - shift, turn[i] = half;
     if (p.mode != SAMPLE_CUBIC) pad(p, size, x, turn, n);
-    // Beyond these bounds every tap is outside; nan is put there too.
-    const T end = static_cast<T>(size + 2), beyond = p.padding == OUTSIDE_ZEROS ? T(-3) : T(0);
-    for (int64_t i = 0; i < n; i++) x[i] = (T(-3) < x[i]) & (x[i] < end) ? x[i] : beyond;
     if (p.mode == SAMPLE_NEAREST) {
         out.taps = 1;
         for (int64_t i = 0; i < n; i++) place[i] = even(x[i]), out.weight[0][i] = T(1);
