@@ -361,3 +361,10 @@ def test_tracers_that_write_trace_again_take_its_parts_from_where_pytorch_has_th
     assert before == (nn.Module.__call__, nn.Module.__getattr__, math.sqrt, mt.relu)
     x = mt.randn(3, 2)
     assert mt.equal(fx.GraphModule(model, graph)(x, 4.0), model(x, 4.0))
+
+
+def test_a_tracer_is_copied_before_and_after_a_trace() -> None:
+    tracer = fx.Tracer()
+    fresh = copy.deepcopy(tracer)
+    graph = tracer.trace(lambda x, y: (x + y).relu())
+    assert str(copy.deepcopy(tracer).graph) == str(graph) and str(fresh.trace(lambda x, y: (x + y).relu())) == str(graph)
