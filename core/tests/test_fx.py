@@ -14,10 +14,12 @@ import pytest
 
 import mortice as mt
 from mortice import fx, nn
+from mortice.fx.immutable_collections import immutable_dict, immutable_list
 from mortice.fx.optimization import fuse, remove_dropout
 from mortice.fx.shape_prop import ShapeProp
 from mortice.nn import functional as F
 from mortice.nn.functional import relu
+from mortice.utils import _pytree as pytree
 
 ACTIVATIONS = {"silu": F.silu}
 
@@ -368,3 +370,19 @@ def test_a_tracer_is_copied_before_and_after_a_trace() -> None:
     fresh = copy.deepcopy(tracer)
     graph = tracer.trace(lambda x, y: (x + y).relu())
     assert str(copy.deepcopy(tracer).graph) == str(graph) and str(fresh.trace(lambda x, y: (x + y).relu())) == str(graph)
+
+
+def test_a_graph_module_is_replicated() -> None:
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    x = mt.randn(3, 2)
+    replica = traced._replicate_for_data_parallel()
+    assert replica._is_replica and mt.equal(replica(x), traced(x))
+    assert all(mt.equal(made(x), traced(x)) for made in nn.parallel.replicate(traced, [0, 1]))
+
+
+def test_lists_and_dicts_that_refuse_to_change_are_containers_of_pytrees() -> None:
+    for tree in (immutable_list([3, [1, 42]]), immutable_dict(a=3, b=[1, 42])):
+        leaves, spec = pytree.tree_flatten(tree)
+        made = pytree.tree_unflatten(leaves, spec)
+        assert leaves == [3, 1, 42] and made == tree and type(made) is type(tree)
+    assert [str(path[0]) for path, _ in pytree.tree_leaves_with_path(immutable_list("ab"))] == ["[0]", "[1]"]

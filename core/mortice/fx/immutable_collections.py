@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from mortice.utils import _pytree as pytree
+
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
@@ -37,3 +39,11 @@ class immutable_dict(dict):  # type: ignore[type-arg]
 
     def __reduce__(self) -> Any:
         return immutable_dict, (tuple(self.items()),)
+
+
+for _kind, _base in ((immutable_list, list), (immutable_dict, dict)):
+    _node = pytree.SUPPORTED_NODES[_base]
+    pytree.register_pytree_node(
+        _kind, _node.flatten_fn, lambda values, context, _made=_node.unflatten_fn, _kind=_kind: _kind(_made(values, context)),
+        flatten_with_keys_fn=_node.flatten_with_keys_fn,
+    )  # fmt: skip
