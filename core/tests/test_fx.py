@@ -386,3 +386,11 @@ def test_lists_and_dicts_that_refuse_to_change_are_containers_of_pytrees() -> No
         made = pytree.tree_unflatten(leaves, spec)
         assert leaves == [3, 1, 42] and made == tree and type(made) is type(tree)
     assert [str(path[0]) for path, _ in pytree.tree_leaves_with_path(immutable_list("ab"))] == ["[0]", "[1]"]
+
+
+def test_values_of_trees_are_found_by_their_keys_and_by_another_trace() -> None:
+    ph = fx.PH
+    traced = fx.symbolic_trace(lambda d, pair: d["a"] - d["z"][0] * pair[1], concrete_args={"d": {"a": ph, "z": [ph]}, "pair": (ph, ph)})
+    a, b, c = mt.tensor(5.0), mt.tensor(2.0), mt.tensor(3.0)
+    assert traced({"z": [b], "a": a}, (a, c)).item() == -1
+    assert fx.symbolic_trace(traced)({"z": [b], "a": a}, (a, c)).item() == -1
