@@ -41,9 +41,14 @@ class immutable_dict(dict):  # type: ignore[type-arg]
         return immutable_dict, (tuple(self.items()),)
 
 
-for _kind, _base in ((immutable_list, list), (immutable_dict, dict)):
-    _node = pytree.SUPPORTED_NODES[_base]
-    pytree.register_pytree_node(
-        _kind, _node.flatten_fn, lambda values, context, _made=_node.unflatten_fn, _kind=_kind: _kind(_made(values, context)),
-        flatten_with_keys_fn=_node.flatten_with_keys_fn,
-    )  # fmt: skip
+def _register(kind: Any, base: type) -> None:
+    node = pytree.SUPPORTED_NODES[base]
+
+    def made(values: Any, context: Any) -> Any:
+        return kind(node.unflatten_fn(values, context))
+
+    pytree.register_pytree_node(kind, node.flatten_fn, made, flatten_with_keys_fn=node.flatten_with_keys_fn)
+
+
+_register(immutable_list, list)
+_register(immutable_dict, dict)

@@ -19,7 +19,7 @@ def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
     elif issubclass(kind, dict):
         parts = [tree[key] for key in (keys[1] if kind is defaultdict else keys)]
     else:
-        parts = pytree.SUPPORTED_NODES[kind].flatten_fn(tree)[0]
+        parts = list(pytree.SUPPORTED_NODES[kind].flatten_fn(tree)[0])
     return [value for part, form in zip(parts, spec.children_specs) for value in tree_flatten_spec(part, form)]
 
 
