@@ -263,6 +263,15 @@ class _Method(Overridable):
 class _Reflected(_Method):
     """An operator with the tensor on the right: Python asks a derived class's first only where it differs from the base's."""
 
+    straight: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.straight and len(args) == 2 and isinstance(args[1], Tensor) and not _overloaded(args[1:]):
+            made = self.straight(args[1], args[0])  # what PyTorch is asked by the tensor on the left
+            if made is not NotImplemented:
+                return made
+        return super().__call__(*args, **kwargs)
+
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -301,10 +310,10 @@ _OPERATORS: dict[str, str | None] = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul", "rmul": "mul", "imul": "mul_",
     "truediv": "div", "itruediv": "div_", "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow",
     "ipow": "pow_", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "neg": "neg", "pos": "positive", "abs": "abs",
-    "matmul": "matmul",
+    "matmul": "matmul", "rand": "bitwise_and", "ror": "bitwise_or", "rxor": "bitwise_xor",
 }  # fmt: skip
 _OPERATORS |= dict.fromkeys(
-    "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul eq ne and rand iand or ror ior xor rxor ixor lshift rlshift ilshift rshift "
+    "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul eq ne and iand or ior xor ixor lshift rlshift ilshift rshift "
     "rrshift irshift".split()
 )
 _ALONE = "invert getitem setitem len reversed bool float int index complex contains repr format deepcopy array".split()
@@ -331,8 +340,13 @@ def _methods() -> dict[str, Any]:
             found[name] = _Method(value, name)
     for name in (*_ALONE, *_OPERATORS):
         kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
-        told = _OPERATORS.get(name)
-        found[f"__{name}__"] = kind(own[f"__{name}__"], told or f"__{name}__", found[told] if told else None)
+        told, value = _OPERATORS.get(name), own[f"__{name}__"]
+        # Handlers are told of what equals Tensor's own, which a reflected one does not.
+        tells = found[told] if told else _Method(value, f"__{name}__") if kind is _Reflected else None
+        found[f"__{name}__"] = kind(value, told or f"__{name}__", tells)
+    for name, made in found.items():
+        if isinstance(made, _Reflected):
+            made.straight = found.get(f"__{name[3:]}")
     return {**found, **{name: _Attribute(name) for name in _ATTRIBUTES}}
 
 

@@ -42,7 +42,9 @@ class Lazy:
         return _guarded(found) if self.made_into is None else self.made_into(found)
 
     def settle(self) -> Any:
-        """Load what this stands for, put it in its places, and return it."""
+        """Load what this stands for, put it in its places, and return it; once, since `load` may make it anew."""
+        if self.places and vars(self.places[0][0])[self.places[0][1]] is not self:
+            return vars(self.places[0][0])[self.places[0][1]]
         found = self.load()
         for place, name in self.places:
             setattr(place, name, found)

@@ -484,3 +484,13 @@ def test_the_gradient_of_a_dual_tensor_is_that_of_its_value_inside_the_level_and
     assert layer.weight.grad.tolist() == [pytest.approx((slope * a).tolist())] and layer.bias.grad.tolist() == pytest.approx(slope.tolist())
     assert pushed.item() == pytest.approx((slope * (layer.weight @ t)).item())
     assert jvp(grad(lambda x: (x**3).sum()), (a.detach(),), (t,))[1].tolist() == [18, 60]
+
+
+@pytest.mark.parametrize("draw", [
+    lambda t: t.clone().uniform_(), lambda t: t.clone().normal_(), lambda t: t.clone().exponential_(), lambda t: t.clone().bernoulli_(),
+    mt.poisson, mt.bernoulli, lambda t: mt.normal(0.0, t),
+], ids="uniform_ normal_ exponential_ bernoulli_ poisson bernoulli normal".split())  # fmt: skip
+def test_draws_have_a_tangent_of_zero(draw: Any) -> None:
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(mt.tensor([0.5]), mt.tensor([2.0]))
+        assert forward_ad.unpack_dual(draw(dual)).tangent.tolist() == [0.0]

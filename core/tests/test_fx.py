@@ -14,10 +14,12 @@ import pytest
 
 import mortice as mt
 from mortice import fx, nn
+from mortice.fx.immutable_collections import immutable_dict, immutable_list
 from mortice.fx.optimization import fuse, remove_dropout
 from mortice.fx.shape_prop import ShapeProp
 from mortice.nn import functional as F
 from mortice.nn.functional import relu
+from mortice.utils import _pytree as pytree
 
 ACTIVATIONS = {"silu": F.silu}
 
@@ -361,3 +363,34 @@ def test_tracers_that_write_trace_again_take_its_parts_from_where_pytorch_has_th
     assert before == (nn.Module.__call__, nn.Module.__getattr__, math.sqrt, mt.relu)
     x = mt.randn(3, 2)
     assert mt.equal(fx.GraphModule(model, graph)(x, 4.0), model(x, 4.0))
+
+
+def test_a_tracer_is_copied_before_and_after_a_trace() -> None:
+    tracer = fx.Tracer()
+    fresh = copy.deepcopy(tracer)
+    graph = tracer.trace(lambda x, y: (x + y).relu())
+    assert str(copy.deepcopy(tracer).graph) == str(graph) and str(fresh.trace(lambda x, y: (x + y).relu())) == str(graph)
+
+
+def test_a_graph_module_is_replicated() -> None:
+    traced = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    x = mt.randn(3, 2)
+    replica = traced._replicate_for_data_parallel()
+    assert replica._is_replica and mt.equal(replica(x), traced(x))
+    assert all(mt.equal(made(x), traced(x)) for made in nn.parallel.replicate(traced, [0, 1]))
+
+
+def test_lists_and_dicts_that_refuse_to_change_are_containers_of_pytrees() -> None:
+    for tree in (immutable_list([3, [1, 42]]), immutable_dict(a=3, b=[1, 42])):
+        leaves, spec = pytree.tree_flatten(tree)
+        made = pytree.tree_unflatten(leaves, spec)
+        assert leaves == [3, 1, 42] and made == tree and type(made) is type(tree)
+    assert [str(path[0]) for path, _ in pytree.tree_leaves_with_path(immutable_list("ab"))] == ["[0]", "[1]"]
+
+
+def test_values_of_trees_are_found_by_their_keys_and_by_another_trace() -> None:
+    ph = fx.PH
+    traced = fx.symbolic_trace(lambda d, pair: d["a"] - d["z"][0] * pair[1], concrete_args={"d": {"a": ph, "z": [ph]}, "pair": (ph, ph)})
+    a, b, c = mt.tensor(5.0), mt.tensor(2.0), mt.tensor(3.0)
+    assert traced({"z": [b], "a": a}, (a, c)).item() == -1
+    assert fx.symbolic_trace(traced)({"z": [b], "a": a}, (a, c)).item() == -1

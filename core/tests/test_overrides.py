@@ -139,7 +139,26 @@ def test_a_class_sees_the_calls() -> None:
     ):  # fmt: skip
         call()
     assert Logged.log == [
-        "add", "__rsub__", "__getitem__", "relu", "linear", "sum", "stack", "__get__", "linalg_norm", "__rmatmul__",
+        "add", "__rsub__", "__getitem__", "relu", "linear", "sum", "stack", "__get__", "linalg_norm", "matmul",
+    ]  # fmt: skip
+
+
+def test_a_class_is_told_of_operators_with_a_tensor_or_a_number_on_the_left_by_names_that_handlers_have() -> None:
+    asked = []
+
+    class Told(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            asked.append((func, type(args[0])))
+            return 1
+
+    x, y = Told([2.0]), mt.ones(1)
+    _ = 1 - x, 2**x, 1 // x, 2 % x, 2 / x, 1 & x, y - x, y @ x, y / x, y << x, y & x
+    method = mt.Tensor
+    assert asked == [
+        *((func, Told) for func in (
+            method.__rsub__, method.__rpow__, method.__rfloordiv__, method.__rmod__, method.__rtruediv__, method.bitwise_and)),
+        *((func, method) for func in (method.sub, method.matmul, method.div, method.__lshift__, method.__and__)),
     ]  # fmt: skip
 
 

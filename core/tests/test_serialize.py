@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,7 @@ from checkpoint_files import repickled, round_trip
 import mortice as mt
 from mortice import nn
 from mortice.serialization import UnpicklingError, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from mortice.serialize import legacy
 from mortice.utils import safetensors
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
@@ -505,6 +507,17 @@ def test_text_of_python_2_is_read():
     assert mt.load(repickled(data), encoding="latin1") == "aä" and mt.load(repickled(data), encoding="bytes") == b"a\xe4"
     assert mt.load(repickled(pickle.dumps([{1}, frozenset([2]), Counter("aab"), range(3), 1j, bytearray(b"x")], 2))) == [
         {1}, {2}, Counter("aab"), range(3), 1j, bytearray(b"x")]  # fmt: skip
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-8", "bytes"])
+def test_tensors_beside_text_of_python_2_are_read(encoding, weights_only):
+    key, text = b"U\x0217", "ż".encode()
+    parts = [pickle.dumps(part, 2) for part in (legacy._MAGIC, legacy._VERSION, legacy._SYSTEM)]
+    parts += [b"\x80\x02](U\x02", text, b"ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\n", key]
+    parts += [b"U\x03cpuK\x02NtQK\x00K\x02\x85K\x01\x85\x89NtRe.", b"\x80\x02](", key, b"e.", struct.pack("<qff", 2, 1.5, 2.5)]
+    read, tensor = mt.load(io.BytesIO(b"".join(parts)), encoding=encoding, weights_only=weights_only)
+    assert (read, tensor.tolist()) == (text if encoding == "bytes" else "ż", [1.5, 2.5])
 
 
 # ---- safetensors ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -96,6 +97,13 @@ class Tracer(TracerBase):
         self.scope = Scope("", None)
         self.module_stack, self.node_name_to_scope = {}, {}
         self.num_calls: dict[str, int] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        """Copy all but the modules that are searched, which cannot be copied."""
+        memo.update((id(module), module) for module in self._autowrap_search)
+        made = memo[id(self)] = object.__new__(type(self))
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
 
     # ---- what may be overridden ----
 

@@ -232,6 +232,11 @@ class GraphModule(nn.Module):
         self._graph.owning_module = self
         return made
 
+    def _replicate_for_data_parallel(self) -> Any:
+        made = copy.copy(self)  # an instance made without __init__ would have no forward
+        made.__dict__["_is_replica"] = True
+        return made
+
 
 def _indented(text: str) -> str:
     first, *rest = text.split("\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from mortice.utils import _pytree as pytree
+
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
@@ -37,3 +39,16 @@ class immutable_dict(dict):  # type: ignore[type-arg]
 
     def __reduce__(self) -> Any:
         return immutable_dict, (tuple(self.items()),)
+
+
+def _register(kind: Any, base: type) -> None:
+    node = pytree.SUPPORTED_NODES[base]
+
+    def made(values: Any, context: Any) -> Any:
+        return kind(node.unflatten_fn(values, context))
+
+    pytree.register_pytree_node(kind, node.flatten_fn, made, flatten_with_keys_fn=node.flatten_with_keys_fn)
+
+
+_register(immutable_list, list)
+_register(immutable_dict, dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque, namedtuple
 from typing import Any
 
 from mortice.fx.codegen import CodeGen
@@ -9,8 +10,17 @@ from mortice.utils import _pytree as pytree
 
 
 def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
-    """Return the values that a tree holds."""
-    return pytree.tree_flatten(tree)[0]
+    """Return the values that a tree holds in the places of a form: those of a dict by its keys, those of a proxy one by one."""
+    if spec.is_leaf():
+        return [tree]
+    kind, keys = spec.type, spec.context
+    if kind is namedtuple or issubclass(kind, (list, tuple, deque)):
+        parts = [tree[i] for i in range(spec.num_children)]
+    elif issubclass(kind, dict):
+        parts = [tree[key] for key in (keys[1] if kind is defaultdict else keys)]
+    else:
+        parts = list(pytree.SUPPORTED_NODES[kind].flatten_fn(tree)[0])
+    return [value for part, form in zip(parts, spec.children_specs) for value in tree_flatten_spec(part, form)]
 
 
 class PyTreeCodeGen(CodeGen):

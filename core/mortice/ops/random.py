@@ -232,9 +232,9 @@ def normal(
 
 
 def _kept(made: Any, *parents: Any) -> Any:
-    """Keep a draw in the graph as PyTorch does, with a gradient of zero."""
+    """Keep a draw in the graph as PyTorch does, with a gradient of zero and a tangent of zero."""
     for x in parents:
-        if x._rg and modes.grad:
+        if (x._rg and modes.grad) or hasattr(x._device.level, "tangent"):
             made = where(x.new_zeros((), dtype=bool_), cast(x, made.dtype), made)
     return made
 

@@ -232,6 +232,9 @@ def _py2_text(m: Machine, n: int) -> Any:
     return data if m.encoding == "bytes" else data.decode(m.encoding)
 
 
+def _as_text(reference: Any) -> Any:
+    """Return a reference whose names, which encoding="bytes" leaves as bytes, are text."""
+    return tuple(p.decode() if isinstance(p, bytes) else p for p in reference) if isinstance(reference, tuple) else reference
 
 
 _STEPS: dict[int, Callable[[Machine], Any]] = {
@@ -290,7 +293,7 @@ _STEPS: dict[int, Callable[[Machine], Any]] = {
         pickle.NEWOBJ: Machine.newobj,
         pickle.NEWOBJ_EX: Machine.newobj_ex,
         pickle.BUILD: Machine.build,
-        pickle.BINPERSID: lambda m: m.push(m.owner.persistent(m.pop())),
+        pickle.BINPERSID: lambda m: m.push(m.owner.persistent(_as_text(m.pop()))),
         # framing
         pickle.PROTO: lambda m: m.number(1),
         pickle.FRAME: lambda m: m.number(8),
