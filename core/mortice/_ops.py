@@ -28,7 +28,7 @@ class OpOverloadPacket:
         return load("mortice.dispatching", "computed")(self)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> OpOverload:
-        if name.startswith("__"):
+        if name.startswith("_") or isinstance(self, OpOverload):  # libraries ask what an overload has
             raise AttributeError(f"operator {self.__name__!r} has no attribute {name!r}")
         made = OpOverload(self, name)
         setattr(self, name, made)
@@ -48,7 +48,8 @@ class OpOverload(OpOverloadPacket):
 
     def __init__(self, overloadpacket: OpOverloadPacket, name: str) -> None:
         super().__init__(f"{overloadpacket.__name__}.{name}", overloadpacket.namespace)
-        self.overloadpacket, self._overloadname = overloadpacket, name
+        self.overloadpacket = self._overloadpacket = overloadpacket
+        self._overloadname = name
         full, mutable = f"{overloadpacket.namespace}::{overloadpacket.__name__}", overloadpacket.__name__.endswith("_")
         overload = "" if name == "default" else name
         self._schema = SimpleNamespace(name=full, overload_name=overload, is_mutable=mutable)

@@ -98,6 +98,22 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
     ], done.stderr  # fmt: skip
 
 
+PATCHES = """
+import sys, torch
+print([n for n in ("nn.init", "nn.modules.linear", "autograd.function") if f"torch.{n}" not in sys.modules])
+init = sys.modules["torch.nn.init"]
+init.xavier_uniform_ = lambda weight: print("asked", tuple(weight.shape))
+torch.nn.MultiheadAttention(4, 2)
+print(callable(torch.autograd.gradcheck), torch.nn.init is init)
+"""
+
+
+def test_parts_that_are_loaded_are_found_and_patched_in_sys_modules(scripts: Path) -> None:
+    (scripts / "patches.py").write_text(PATCHES)
+    done = python("-m", "mortice", "run", "patches.py", where=scripts)
+    assert done.stdout.splitlines() == ["[]", "asked (12, 4)", "True True"], done.stderr
+
+
 COMPILED = """
 def _load_lib(lib):
     raise OSError(f"{lib} is compiled against PyTorch")

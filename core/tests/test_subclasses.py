@@ -324,3 +324,21 @@ def test_leaves_that_get_one_gradient_have_a_copy_each() -> None:
     ((a + b) * kind(mt.ones(3))).sum().backward()
     a.grad.inside.mul_(5)
     assert b.grad.inside.tolist() == [1, 1, 1]
+
+
+def test_a_class_may_say_itself_that_functions_do_not_ask_it() -> None:
+    class Index(mt.Tensor):
+        __torch_function__ = mt._C._disabled_torch_function_impl
+
+        @staticmethod
+        def __new__(cls: Any, inside: Any) -> Any:
+            made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
+            made.inside = inside
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+    made = Index(mt.tensor([1, 2])) + 1
+    assert type(made) is mt.Tensor and made.tolist() == [2, 3]

@@ -38,7 +38,8 @@ def tell(cls: type) -> None:
     """Tell a class of operators from now on; as in PyTorch it is asked of functions only where it says how."""
     told.add(cls)
     _looked.add(cls)
-    if cls.__torch_function__.__func__ in (Tensor.__torch_function__.__func__, asking._computed):  # type: ignore[attr-defined]
+    asked = getattr(cls.__torch_function__, "__func__", None)  # type: ignore[attr-defined]
+    if asked in (Tensor.__torch_function__.__func__, asking._computed):  # type: ignore[attr-defined]
         cls.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
     cls.note_use = _noted  # type: ignore[attr-defined]
     asking.follow(cls)

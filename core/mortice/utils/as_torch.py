@@ -49,11 +49,12 @@ class _Loader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__spec__.name  # type: ignore[union-attr]
         module.__spec__ = self.spec
-        for place, child in list(sys.modules.items()):
-            parent, _, last = place.rpartition(".")
-            # Importing a part sets it on its package: `torch.autograd.gradcheck` must stay the function of that name.
-            if parent == module.__name__ and vars(module).get(last, child) is not child:
-                sys.modules[f"{name}.{last}"] = child
+        here = f"{self.spec.name}."  # type: ignore[union-attr]
+        for place, part in list(sys.modules.items()):
+            # Libraries look for PyTorch's loaded parts in sys.modules. And importing a part would set it on its package:
+            # `torch.autograd.gradcheck` must stay the function of that name.
+            if place.startswith(here):
+                sys.modules.setdefault(f"{name}.{place.removeprefix(here)}", part)
 
 
 class _PythonAlone:

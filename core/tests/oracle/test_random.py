@@ -118,8 +118,12 @@ IN_ORDER: dict[str, Draw] = {
     "dropout": lambda T: T.nn.functional.dropout(T.ones(6, 5, 4).transpose(0, 1), 0.4),
     "dropout, channels_last": lambda T: T.nn.functional.dropout(T.ones(2, 3, 4, 5).to(memory_format=T.channels_last), 0.4),
     "dropout2d": lambda T: T.nn.functional.dropout2d(T.ones(2, 3, 4, 5).to(memory_format=T.channels_last), 0.4),
+    "dropout2d of a plane": lambda T: T.nn.functional.dropout2d(T.ones(5, 6, 1).transpose(0, 1)[..., None], 0.4),
     "dropout of what was expanded": lambda T: T.nn.functional.dropout(T.ones(6, 1).expand(6, 5), 0.4),
     "bernoulli": lambda T: T.bernoulli(T.full((5, 8), 0.3).t()),
+    "attention as long as a head is wide": lambda T: T.nn.functional.scaled_dot_product_attention(
+        *(T.linspace(0, 1, 96).reshape(2, 4, 3, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
+    ),
     "attention": lambda T: T.nn.functional.scaled_dot_product_attention(
         *(T.linspace(0, 1, 120).reshape(2, 5, 3, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
     ),
