@@ -31,7 +31,7 @@ from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
 from mortice.ops.movement import cast, clone, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
-from mortice.tensor import TensorBase, make
+from mortice.tensor import TensorBase, make, steps_since
 
 __all__ = ["index_put", "index_put_", "where"]
 
@@ -259,9 +259,15 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
         or value.dtype is not d
         or value._device is not input._device
         or (value._rg and (not special[0] or modes.grad))
-        or (value._storage is not None and input._storage is not None and value._storage.aliases is input._storage.aliases)
     ):
         return False
+    elif value._storage is not None and input._storage is not None and value._storage.aliases is input._storage.aliases:
+        # It is written as it is where it is that very part: `x[0] += 1` puts back what it has written.
+        steps, part = input._steps, ((_SLICE, {"key": _plain_key(key, input.shape), "shape": value.shape}),)
+        if steps_since(steps, value._steps) != (steps, part) or not plain(input):
+            return False
+        input._storage.version += 1
+        return True
     if isinstance(key, TensorBase) and key.shape:
         return key.__class__ is _call.Tensor and _set_at_sole(input, key, value, spread)
     if type(key) is tuple and _takes_positions(key):
