@@ -7,7 +7,7 @@
 #include <structmember.h>
 
 #define MOST 8 /* operands, and attributes, of a fast case */
-#define MANY 64 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
+#define MANY 1024 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
 /* ---- the classes and objects that it knows: see `install` ---- */
