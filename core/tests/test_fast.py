@@ -386,6 +386,15 @@ def test_a_part_that_was_written_is_put_back_where_it_is() -> None:
     assert leaf[0].tolist() == [1, 2, 3, 4] and leaf.grad is not None
 
 
+def test_a_list_of_ints_is_at_once_the_tensor_that_it_stands_for() -> None:
+    x = X.clone()
+    assert "as_key" not in asked(lambda: x[[0, -1]]) + asked(lambda: x.__setitem__([1, 2], 5.0))
+    assert x[[0, -1]].tolist() == [[0, 1, 2, 3], [12, 13, 14, 15]] and x[[1, 2]].tolist() == [[5] * 4] * 2
+    assert x[[True, False, False, True]].shape == (2, 4) and x[[]].shape == (0, 4)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        x[[0, 4]]
+
+
 def test_what_is_written_to_shared_memory_is_seen_by_all_that_share_it() -> None:
     p, q = mt.nn.Parameter(X.clone()), mt.nn.Parameter(Y.clone())
     view, kept = p[1:], (p * q)

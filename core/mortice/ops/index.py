@@ -82,6 +82,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
+    if key.__class__ is list and {*map(type, key)} == {int}:
+        key = _constant(input, key, None)
     sole = key.__class__ is _call.Tensor and key.shape  # the commonest key that shows no view
     advanced = sole or (type(key) is tuple and _takes_positions(key))
     plain_key = None if advanced or (special[0] and modes.dispatch) else _plain_key(key, input.shape)
@@ -334,6 +336,8 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
+    if key.__class__ is list and {*map(type, key)} == {int}:
+        key = _constant(input, key, None)
     if _set_plainly(input, key, value):
         return
     simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)

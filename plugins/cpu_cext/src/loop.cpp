@@ -1,6 +1,7 @@
 // Walking several arrays at once: axes are ordered by the output's strides and merged, then one inner loop runs per line.
 #include "loop.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "families.hpp"
@@ -219,17 +220,31 @@ static Ref taken() {
     return Ref::share(out);
 }
 
-Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
+// Whether the array that was given serves for a result of that shape and dtype; `over` tells whether an operand lies there too.
+static bool serves(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
     over = false;
-    Array *out = into_calls ? given : nullptr;
-    if (!out || out->dtype != to || !out->contiguous || !out->writable || !same_shape(*out, x)) return make_like(x, to);
+    const Array *out = into_calls ? given : nullptr;
+    if (!out || out->dtype != to || !out->contiguous || !out->writable || out->ndim != ndim || !std::equal(shape, shape + ndim, out->shape()))
+        return false;
     for (int i = 0; i < count; i++) {
         const Array &in = *xs[i];
         if (!may_overlap(in, *out)) continue;
-        if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return make_like(x, to);
+        if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return false;
         over = true;
     }
-    return taken();
+    return true;
+}
+
+Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
+    if (serves(x.ndim, x.shape(), to, xs, count, over)) return taken();
+    over = false;
+    return make_like(x, to);
+}
+
+Ref result_of(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
+    if (serves(ndim, shape, to, xs, count, over)) return taken();
+    over = false;
+    return make_laid_out_like(xs, count, ndim, shape, to);
 }
 
 Ref result_over(Array &x, std::initializer_list<const Array *> operands) {
@@ -249,14 +264,20 @@ Alone::~Alone() {
 void inner_over(char *const *at, const int64_t *step, int64_t n, const void *extra) {
     constexpr int64_t WHOLE = 256;  // elements: of any dtype as many whole vectors
     const Over &o = *static_cast<const Over *>(extra);
-    const int64_t most = n - n % WHOLE;
-    if (most) o.inner(at, step, most, o.extra);
-    if (most == n) return;
+    const bool flat = step[0] == o.itemsize;
+    int64_t done = flat ? n - n % WHOLE : 0, steps[MAX_OPERANDS] = {o.itemsize};
+    if (done) o.inner(at, step, done, o.extra);
     alignas(64) char room[WHOLE * 16];
     char *here[MAX_OPERANDS] = {room};
-    for (int i = 1; i < o.count; i++) here[i] = at[i] + most * step[i];
-    o.inner(here, step, n - most, o.extra);
-    memcpy(at[0] + most * o.itemsize, room, static_cast<size_t>((n - most) * o.itemsize));
+    for (int i = 1; i < o.count; i++) here[i] = at[i] + done * step[i], steps[i] = step[i];
+    for (int64_t m; done < n; done += m) {
+        m = std::min(WHOLE, n - done);
+        o.inner(here, steps, m, o.extra);
+        char *to = at[0] + done * step[0];
+        for (int i = 1; i < o.count; i++) here[i] += m * step[i];
+        if (flat) memcpy(to, room, static_cast<size_t>(m * o.itemsize));
+        else for (int64_t i = 0; i < m; i++) memcpy(to + i * step[0], room + i * o.itemsize, static_cast<size_t>(o.itemsize));
+    }
 }
 
 static PyObject *into(PyObject *const *args, Py_ssize_t n, PyObject *names) {
