@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "families.hpp"
 #include "kernels/transpose.hpp"
@@ -220,29 +221,43 @@ static Ref taken() {
     return Ref::share(out);
 }
 
-// Whether the array that was given serves for a result of that shape and dtype; `over` tells whether an operand lies there too.
-static bool serves(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
-    over = false;
-    const Array *out = into_calls ? given : nullptr;
-    if (!out || out->dtype != to || !out->contiguous || !out->writable || out->ndim != ndim || !std::equal(shape, shape + ndim, out->shape()))
-        return false;
-    for (int i = 0; i < count; i++) {
-        const Array &in = *xs[i];
-        if (!may_overlap(in, *out)) continue;
-        if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return false;
-        over = true;
+// Whether strides tell that no two elements share memory: those of each axis go beyond all that lies within.
+static bool lies_apart(const Array &x) {
+    int64_t axes[MAX_NDIM], reach = 1;
+    std::iota(axes, axes + x.ndim, 0);
+    std::sort(axes, axes + x.ndim, [&](int64_t a, int64_t b) { return x.strides()[a] < x.strides()[b]; });
+    for (int i = 0; i < x.ndim; i++) {
+        const int64_t n = x.shape()[axes[i]], step = x.strides()[axes[i]];
+        if (n > 1 && step < reach) return false;
+        if (n > 1) reach = step * n;
     }
     return true;
 }
 
+// Whether the array that was given serves for a result of that shape and dtype; `over` tells whether an operand lies there too.
+static bool serves(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
+    over = false;
+    const Array *out = given;
+    if (!out || out->dtype != to || !out->writable || out->ndim != ndim || !std::equal(shape, shape + ndim, out->shape())) return false;
+    for (int i = 0; i < count; i++) {
+        const Array &in = *xs[i];
+        if (!may_overlap(in, *out)) continue;
+        const bool alike = in.contiguous ? out->contiguous && in.size == out->size
+                                         : same_shape(in, *out) && std::equal(in.strides(), in.strides() + ndim, out->strides());
+        if (in.data != out->data || in.itemsize() != out->itemsize() || !alike) return false;
+        over = true;
+    }
+    return out->contiguous || lies_apart(*out);
+}
+
 Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
-    if (serves(x.ndim, x.shape(), to, xs, count, over)) return taken();
+    if (into_calls && given && given->contiguous && serves(x.ndim, x.shape(), to, xs, count, over)) return taken();
     over = false;
     return make_like(x, to);
 }
 
 Ref result_of(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
-    if (serves(ndim, shape, to, xs, count, over)) return taken();
+    if (into_calls && serves(ndim, shape, to, xs, count, over)) return taken();
     over = false;
     return make_laid_out_like(xs, count, ndim, shape, to);
 }
@@ -262,16 +277,16 @@ Alone::~Alone() {
 }
 
 void inner_over(char *const *at, const int64_t *step, int64_t n, const void *extra) {
-    constexpr int64_t WHOLE = 256;  // elements: of any dtype as many whole vectors
+    constexpr int64_t WHOLE = 256, ROOM = 1024;  // bytes: the first are several whole vectors of any width
     const Over &o = *static_cast<const Over *>(extra);
     const bool flat = step[0] == o.itemsize;
-    int64_t done = flat ? n - n % WHOLE : 0, steps[MAX_OPERANDS] = {o.itemsize};
+    int64_t done = flat ? n - n % (WHOLE / o.itemsize) : 0, steps[MAX_OPERANDS] = {o.itemsize};
     if (done) o.inner(at, step, done, o.extra);
-    alignas(64) char room[WHOLE * 16];
+    alignas(64) char room[ROOM];
     char *here[MAX_OPERANDS] = {room};
     for (int i = 1; i < o.count; i++) here[i] = at[i] + done * step[i], steps[i] = step[i];
     for (int64_t m; done < n; done += m) {
-        m = std::min(WHOLE, n - done);
+        m = std::min(ROOM / o.itemsize, n - done);
         o.inner(here, steps, m, o.extra);
         char *to = at[0] + done * step[0];
         for (int i = 1; i < o.count; i++) here[i] += m * step[i];
@@ -306,21 +321,21 @@ Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *ex
     Ref out;
     Operand operands[MAX_OPERANDS];
     Over written;
+    bool over;
     if (alike && flat) {
-        bool over;
         out = result_like(x, to, xs, count, over);
-        if (over) extra = &(written = {inner, extra, count + 1, out->itemsize()}), inner = inner_over;
-        if (x.size * cost < 20000) {  // small and all in one line: nothing to plan
-            char *at[MAX_OPERANDS] = {out->data};
-            int64_t steps[MAX_OPERANDS] = {out->itemsize()};
-            for (int i = 0; i < count; i++) at[i + 1] = xs[i]->data, steps[i + 1] = xs[i]->itemsize();
-            if (x.size) inner(at, steps, x.size, extra);
-            return out;
-        }
     } else {
         int64_t shape[MAX_NDIM];
         int ndim = broadcast_shapes(xs, count, shape);
-        out = make_laid_out_like(xs, count, ndim, shape, to);
+        out = result_of(ndim, shape, to, xs, count, over);
+    }
+    if (over) extra = &(written = {inner, extra, count + 1, out->itemsize()}), inner = inner_over;
+    if (alike && flat && x.size * cost < 20000) {  // small and all in one line: nothing to plan
+        char *at[MAX_OPERANDS] = {out->data};
+        int64_t steps[MAX_OPERANDS] = {out->itemsize()};
+        for (int i = 0; i < count; i++) at[i + 1] = xs[i]->data, steps[i + 1] = xs[i]->itemsize();
+        if (x.size) inner(at, steps, x.size, extra);
+        return out;
     }
     operands[0] = operand(*out);
     for (int i = 0; i < count; i++) operands[i + 1] = operand(*xs[i]);

@@ -113,6 +113,39 @@ def test_what_is_broadcast_is_written_over_the_operand_that_has_the_shape_of_all
         assert written > (40 if d is not mt.complex64 else 20)
 
 
+PARTS = {
+    "columns": lambda x: x[:, 1:-1], "every other": lambda x: x[:, ::2], "rows apart": lambda x: x[::2], "turned": lambda x: x.t(),
+    "corner": lambda x: x[1:, 1:], "column": lambda x: x[:, 1], "diagonal": lambda x: x.diagonal(), "deep": lambda x: x[None, :, :-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("d", [mt.float32, mt.float64, mt.bfloat16, mt.int64, mt.uint8, mt.complex64], ids=str)
+@pytest.mark.parametrize("sizes", [(3, 4), (5, 300), (300, 3), (40, 259), (500, 700)], ids=str)
+def test_what_lies_apart_is_written_where_it_is(sizes: Any, d: Any) -> None:
+    mt.manual_seed(0)
+    with mt.use_backend("cpu_cext"):
+        whole, c = (drawn(sizes[0] * sizes[1], d).reshape(sizes).clone() for _ in range(2))
+        kept, written = whole.clone(), 0
+        for what, seen in PARTS.items():
+            a, b = seen(whole), seen(c)
+            others = {"add": (b,), "multiply": (b.contiguous(),), "subtract": (b[:1],), "negative": (), "exp": (), "square": (), "less": (b,)}
+            for name, rest in {**others, "addcmul": (b, b, 2), "clip": (b, b), "divide": (c[0, 0],)}.items():
+                kernel, xs = getattr(_cext, name), [getattr(x, "_data", x) for x in (a, *rest)]
+                try:
+                    want = kernel(*xs)
+                except TypeError:  # not for this dtype
+                    continue
+                got = _cext.into(a._data, kernel, *xs)
+                assert bits(got) == bits(want), (name, what)
+                if got is a._data:
+                    written += 1
+                    a.copy_(seen(kept))
+                assert bits(whole._data) == bits(kept._data), (name, what)  # nothing beside it
+        assert written > 30
+        windows = mt.arange(9.0).as_strided((4, 3), (2, 1))
+        assert _cext.into(windows._data, _cext.negative, windows._data) is not windows._data  # of which some are written twice
+
+
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
 def test_the_same_in_the_lines_of_older_processors(level: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "elsewhere and (float or int64 or bool)"]
