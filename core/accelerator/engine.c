@@ -321,12 +321,28 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     return t;
 }
 
-/* Whether the result of such operands has the shape of x: it is the first of them, or all are alike; and whether the op takes
-   numbers, if there are any. -1 for an error. */
-static int suits(PyObject *op, int numbers, int alike, int first) {
+/* Few calls come here: away from the others, which are slower where these lie among them, and short rather than quick. */
+#if defined(__GNUC__)
+#define COLD __attribute__((cold))
+#else
+#define COLD
+#endif
+
+/* Whether a shape broadcasts to another one. -1 for an error. */
+COLD static int goes_into(PyObject *part, PyObject *shape) {
+    Py_ssize_t more = PyTuple_GET_SIZE(shape) - PyTuple_GET_SIZE(part);
+    int found = more >= 0;
+    for (Py_ssize_t i = 0; found > 0 && i < PyTuple_GET_SIZE(part); i++)
+        if (PyTuple_GET_ITEM(part, i) != next) found = PyObject_RichCompareBool(PyTuple_GET_ITEM(part, i), PyTuple_GET_ITEM(shape, i + more), Py_EQ);
+    return found;
+}
+
+/* Whether the result of operands of which the first is x has its shape: the op takes it from that, or all broadcast to it; and
+   whether the op takes numbers, if there are any. -1 for an error. */
+static int suits(PyObject *op, int numbers, int fit, int first) {
     PyObject *check = PyObject_GetAttr(op, s_check), *rule = check ? PyObject_GetAttr(op, s_shape) : NULL;
     PyObject *scalars = rule ? PyObject_GetAttr(op, s_scalars) : NULL;
-    int found = !scalars ? -1 : check == Py_None && ((first && rule == same) || (alike && rule == broadcast));
+    int found = !scalars ? -1 : check == Py_None && ((first && rule == same) || (fit && rule == broadcast));
     if (found > 0 && numbers) found = PyObject_IsTrue(scalars);
     Py_XDECREF(check);
     Py_XDECREF(rule);
@@ -342,11 +358,33 @@ static int keeps_dtype(PyObject *op, Py_ssize_t i) { /* whether operand i takes 
     return found;
 }
 
+/* Whether no operand but x itself shows the memory of x, which others share: `check_apart` of mutation.py asks where it lies. */
+static int is_apart(PyObject *x, PyObject *storage, PyObject *const *args, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *own = args[i] != x && is_tensor(args[i]) ? SLOT(args[i], at.storage) : Py_None;
+        if (own != Py_None && (!of(own, STORAGE) || SLOT(own, at.aliases) == SLOT(storage, at.aliases))) return 0;
+    }
+    return of(storage, STORAGE);
+}
+
+/* Whether each element of x, whose memory others share, lies alone and may be written: what `plain` of mutation.py asks. */
+static int lies_plainly(PyObject *x, PyObject *backend, PyObject *data, int quiet) {
+    PyObject *writes = PyObject_GetAttr(backend, s_mutable), *strides = writes ? PyObject_CallMethodOneArg(backend, s_strides_of, data) : NULL;
+    PyObject *viewed = SLOT(x, at.viewed), *shape = SLOT(x, at.shape);
+    int found = !strides ? -1 : writes == Py_True && PyTuple_CheckExact(strides) && PyTuple_GET_SIZE(strides) == PyTuple_GET_SIZE(shape);
+    for (Py_ssize_t i = 0; found > 0 && i < PyTuple_GET_SIZE(shape); i++)
+        if (PyTuple_GET_ITEM(strides, i) == zero) found = PyLong_AsLong(PyTuple_GET_ITEM(shape, i)) < 2;
+    Py_XDECREF(strides);
+    Py_XDECREF(writes);
+    if (found < 1 || says_inference(SLOT(x, at.note)) || !viewed) return found < 0 ? -1 : 0;
+    return quiet || viewed == Py_None || (is_tensor(viewed) && !wants_grad(viewed));
+}
+
 /* Writes an op's result into x where that is only a write: what `quickly` and `directly` of mutation.py do. `attrs` is a
    dict or NULL. 1 where it is done, 0 where it is not, -1 for an error. */
 static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args, Py_ssize_t n, PyObject *attrs, int is_short, int quiet) {
     PyObject *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape), *table = SLOT(device, at.table);
-    int numbers = 0, alike = 1, recorded = wants_grad(x);
+    int numbers = 0, uneven = 0, fit = 1, recorded = wants_grad(x);
     Py_ssize_t named = attrs ? PyDict_GET_SIZE(attrs) : 0;
     if (n > MOST || named > MOST || !reads_like_dict(table) || !SLOT(device, at.backend)) return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -365,16 +403,16 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         recorded |= wants_grad(a);
         if (SLOT(a, at.shape) == shape || (!is_short && !PyTuple_GET_SIZE(SLOT(a, at.shape)))) continue;
         int equal = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ);
+        if (!equal) fit &= equal = goes_into(SLOT(a, at.shape), shape), uneven = 1;
         if (equal < 0 || (!equal && !is_short)) return equal;
-        alike &= equal;
     }
     if (recorded && !quiet) return 0;
     PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, s_same_dtype);
     PyObject *found = dtypes && PyDict_CheckExact(dtypes) ? PyDict_GetItemWithError(dtypes, dtype) : NULL;
     Py_XDECREF(dtypes);
     if (found != dtype) return PyErr_Occurred() ? -1 : 0;
-    if (is_short || numbers) { /* the rest was asked when this Fast was made */
-        int found = suits(op, numbers, alike, n && args[0] == x);
+    if (is_short || numbers || uneven) { /* the rest was asked when this Fast was made */
+        int found = suits(op, numbers, fit, is_short || !uneven);
         if (found < 1) return found;
     }
     PyObject *kernel = PyDict_GetItemWithError(table, op);
@@ -390,7 +428,8 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         PyTuple_SET_ITEM(names, i, Py_NewRef(name));
         room[3 + n + i] = value;
     }
-    int done = !storage || (named && !names) ? -1 : is_alone(x, storage);
+    int alone = storage ? is_alone(x, storage) : 0;
+    int done = !storage || (named && !names) ? -1 : alone ? 1 : is_apart(x, storage, args, n) ? lies_plainly(x, backend, mine, quiet) : 0;
     if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
         data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (data == mine) {
@@ -398,7 +437,7 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         if (version) replace(storage, at.version, version);
         else done = -1;
     } else if (data) { /* it lies elsewhere: `landed` of mutation.py tells whether x can take it over */
-        taken = PyObject_CallFunctionObjArgs(f->shape, x, data, buffers, NULL);
+        taken = PyObject_CallFunctionObjArgs(f->shape, x, data, buffers, alone ? Py_True : Py_False, NULL);
         done = taken ? PyObject_IsTrue(taken) : -1;
     } else if (done > 0)
         done = -1;
@@ -434,13 +473,6 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     }
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
 }
-
-/* Few calls come here: away from the others, which are slower where these lie among them. */
-#if defined(__GNUC__)
-#define COLD __attribute__((cold))
-#else
-#define COLD
-#endif
 
 /* Whether it is no tensor and has a class that takes calls over, or a list has something that does. */
 static inline int asks(PyObject *o) {
@@ -572,7 +604,7 @@ static PyTypeObject FastType = {
     .tp_methods = fast_methods,
 };
 
-static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kind, op, python, shape, operands) */
+COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kind, op, python, shape, operands) */
     int kind;
     PyObject *op, *python, *shape, *operands = Py_None;
     if (!PyArg_ParseTuple(args, "iOOO|O", &kind, &op, &python, &shape, &operands)) return NULL;
@@ -622,7 +654,7 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     return (PyObject *)f;
 }
 
-static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask) */
+COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask) */
     PyObject *python, *explain, *ask;
     if (!PyArg_ParseTuple(args, "OOO", &python, &explain, &ask)) return NULL;
     Fast *f = PyObject_GC_New(Fast, &FastType);
@@ -687,7 +719,7 @@ static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
 
 /* ---- the module ---- */
 
-static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+COLD static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
     PyObject *made = PyList_New(CLASSES);
     for (int i = 0; made && i < CLASSES; i++) {
         PyObject *names = PySet_New(NULL);
@@ -704,7 +736,7 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 
 /* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
    Returns the methods `own_storage` and `_share`, and what shows the slots `_dtype` and `_shape` to readers. */
-static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
+COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
         &own_storage_py, &share_py, &nobody, &modes, &Meta, &same};
@@ -752,7 +784,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
         {&s_read, "__getitem__"}, {&s_reshape_view, "reshape_view"},
-        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
+        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&s_mutable, "mutable"}, {&s_strides_of, "strides_of"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},

@@ -7,7 +7,7 @@
 #include <structmember.h>
 
 #define MOST 8 /* operands, and attributes, of a fast case */
-#define MANY 64 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
+#define MANY 1024 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
 /* ---- the classes and objects that it knows: see `install` ---- */
@@ -44,7 +44,7 @@ static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *re
     *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta, *same;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
     *s_differentiable, *s_torch_function;
 
@@ -138,10 +138,13 @@ static inline int wants_grad(PyObject *o) { return Py_TYPE(o) != class[CONST] &&
 static inline PyObject *shape_of(PyObject *o) { return Py_TYPE(o) == class[CONST] ? no_sizes : SLOT(o, at.shape); } /* borrowed */
 static inline int is_shared(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.storage) != Py_None; }
 
+static inline int says_inference(PyObject *note) {
+    return note && note != no_note && PyUnicode_Check(note) && !PyUnicode_CompareWithASCIIString(note, "inference");
+}
+
 /* Whether it was made under inference_mode: what must be kept of it is refused in Python. */
 static int inferred(PyObject *o) {
-    PyObject *note = Py_TYPE(o) == class[CONST] || SLOT(o, at.rg) == Py_True ? NULL : SLOT(o, at.note);
-    return note && note != no_note && PyUnicode_Check(note) && !PyUnicode_CompareWithASCIIString(note, "inference");
+    return Py_TYPE(o) != class[CONST] && SLOT(o, at.rg) != Py_True && says_inference(SLOT(o, at.note));
 }
 
 /* Where the gradient of an operand goes. */
@@ -508,7 +511,7 @@ static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) 
     PyObject *storage = n && args[0] != Py_None ? args[0] : own;
     if (!own && PyErr_Occurred()) return NULL;
     if (own && of(storage, STORAGE) && note && SLOT(x, at.steps) && is_tensor(x)) {
-        int kept = PyUnicode_Check(note) && PyUnicode_CompareWithASCIIString(note, "inference") == 0;
+        int kept = says_inference(note);
         PyObject *steps = Py_NewRef(SLOT(x, at.steps));
         Py_INCREF(note);
         t = fresh(Py_NewRef(SLOT(x, at.data)), SLOT(x, at.device), SLOT(x, at.dtype), SLOT(x, at.shape));

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import gc
 import inspect
 import os
@@ -113,6 +114,23 @@ def differs(call: Callable[..., Any], make: Callable[[], list[Any]]) -> bool:
     return outcome(call, make) != expected
 
 
+def asked(call: Callable[[], Any]) -> list[str]:
+    """Return the names of mortice's functions in Python that a call comes to."""
+    called = []
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        package, _, module = frame.f_globals["__name__"].partition(".")
+        if event == "call" and package == "mortice" and not module.startswith("backends."):  # what a kernel calls is its own
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return called
+
+
 def grown(*tensors: Any) -> list[Callable[[], list[Any]]]:
     """Give operands in every condition that recording looks at: leaves, used leaves, results, views, written ones."""
 
@@ -212,20 +230,9 @@ NUMBERS += [(name, BYTES, (255,)) for name in ("add", "mul", "lt", "bitwise_and"
 
 @pytest.mark.parametrize(("name", "x", "numbers"), NUMBERS)
 def test_a_tensor_and_a_number_are_a_fast_case(name: str, x: Any, numbers: Any) -> None:
-    fn, called = OPS[name].fn, []
+    fn = OPS[name].fn
     fn(x, *numbers)
-
-    def note(frame: Any, event: str, arg: Any) -> None:
-        package, _, module = frame.f_globals["__name__"].partition(".")
-        if event == "call" and package == "mortice" and not module.startswith("backends."):  # what a kernel calls is its own
-            called.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        fn(x, *numbers)
-    finally:
-        sys.setprofile(None)
-    assert called == []
+    assert asked(lambda: fn(x, *numbers)) == []
 
 
 BESIDE: list[Any] = [lambda y, n: y + n, lambda y, n: y < n, lambda y, n: mt.clamp(y, n, 100), lambda y, n: y.mul_(n)]
@@ -318,6 +325,75 @@ def test_an_overwritten_value_is_refused() -> None:
     a.detach().add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         v.sum().backward()
+
+
+MUTABLE = pytest.mark.skipif(not X.device.backend.mutable, reason="there a write makes anew what shares the memory")
+SHARED: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda x: x, "row": lambda x: x[1], "rows": lambda x: x[1:], "columns": lambda x: x[:, 1:3], "turned": lambda x: x.t(),
+    "detached": lambda x: x.detach()[:2], "data": lambda x: x.data, "element": lambda x: x[1, 1], "several": lambda x: x.unbind()[1],
+    "none": lambda x: x[2:2], "repeated": lambda x: x[:1].expand(4, 4), "on itself": lambda x: x.as_strided((3, 2), (1, 1)),
+    "unwatched": lambda x: mt.no_grad()(lambda: x[1])(),
+}  # fmt: skip
+INTO_SHARED: list[Callable[[Any, Any], Any]] = [
+    lambda v, x: v.add_(v), lambda v, x: v.mul_(2), lambda v, x: v.add_(x[0]), lambda v, x: v.sub_(x, alpha=2), lambda v, x: v.neg_(),
+    lambda v, x: v.mul_(Y[0, : v.shape[-1]] if v.dim() else Y[0, 0]), lambda v, x: v.add_(Y[:, :1]), lambda v, x: v.lerp_(v * 2, 0.5),
+    lambda v, x: v.addcmul_(v, x[0], value=2), lambda v, x: v.clamp_(2, 9), lambda v, x: v.copy_(v), lambda v, x: v.add_(Y[None]),
+]  # fmt: skip
+
+
+@MUTABLE
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("place", SHARED)
+def test_writes_into_shared_memory(place: str, recorded: bool) -> None:
+    for write in INTO_SHARED:
+
+        def call(x: Any, write: Any = write) -> Any:
+            v = SHARED[place](x)
+            return write(v, x), x.tolist(), v._version
+
+        both(call, lambda: [X.clone().requires_grad_(recorded) * 1])
+        both(mt.no_grad()(call), lambda: [X.clone().requires_grad_(recorded)])
+        both(mt.inference_mode()(call), lambda: [X.clone().requires_grad_(recorded)])
+
+
+@MUTABLE
+def test_writes_into_shared_memory_are_a_fast_case() -> None:
+    x = X.clone()
+    for v in (x, x[1:], x[:, 1:3], x.data):
+        for name, *given in (("mul_", Y[0, 0]), ("sub_", Y[0, 0]), ("add_", 1), ("neg_",)):
+            write = functools.partial(getattr(v, name), *given)
+            write()
+            assert "method" not in asked(write)
+
+
+def test_a_part_that_was_written_is_put_back_where_it_is() -> None:
+    x = X.clone()
+    x[1] += 1
+    x[-1, 2:] *= 2
+    x[..., 0] -= 4
+    assert x.tolist() == [[-4, 1, 2, 3], [1, 6, 7, 8], [4, 9, 10, 11], [8, 13, 28, 30]] and x._version == 6
+    if x.device.backend.mutable:
+        y = x[0]
+        assert "copy_" not in asked(lambda: x.__setitem__(0, y)) and x._version == 7
+    rows = x[1:]
+    rows[0] = x[1]
+    x[0] = x[1]  # another part
+    assert x[0].tolist() == x[1].tolist() == [1, 6, 7, 8]
+    leaf = X.clone().requires_grad_()
+    with mt.no_grad():
+        leaf[0] += 1
+    (leaf * leaf[0]).sum().backward()
+    assert leaf[0].tolist() == [1, 2, 3, 4] and leaf.grad is not None
+
+
+def test_a_list_of_ints_is_at_once_the_tensor_that_it_stands_for() -> None:
+    x = X.clone()
+    assert "as_key" not in asked(lambda: x[[0, -1]])
+    x[[1, 2]] = 5.0
+    assert x[[0, -1]].tolist() == [[0, 1, 2, 3], [12, 13, 14, 15]] and x[[1, 2]].tolist() == [[5] * 4] * 2
+    assert x[[True, False, False, True]].shape == (2, 4) and x[[]].shape == (0, 4)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        x[[0, 4]]
 
 
 def test_what_is_written_to_shared_memory_is_seen_by_all_that_share_it() -> None:

@@ -6,7 +6,7 @@ import struct
 
 from mortice.dtype import DType, by_name
 from mortice.errors import DTypeError
-from mortice.shape import Size, prod
+from mortice.shape import Size, prod, remembered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class HostBuffer:
 
     def __init__(self, view: Any, shape: Any, dtype: DType) -> None:
         self.view = view if view.__class__ is memoryview else memoryview(view)
-        self.shape = shape if shape.__class__ is Size else Size(shape)
+        self.shape = shape if shape.__class__ is Size else remembered(tuple(shape))
         self.dtype = dtype
 
     @property

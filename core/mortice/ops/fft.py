@@ -44,7 +44,7 @@ def _laid(k: Any, made: Any, order: Any) -> Any:
 
 def _order(x: Any, axes: tuple[int, ...], half: int) -> tuple[int, ...] | None:
     """Return the dims as PyTorch's results have them in memory: as in x, then those transformed, the halved one last or (-1) first."""
-    strides = layout(x) if x._device.level is None else ()
+    strides = layout(x) if len(x.shape) > 1 and x._device.level is None else ()
     order = sorted(range(len(strides)), key=lambda d: (d in axes, half * (d == axes[-1]), -strides[d]))
     return None if order == sorted(order) else tuple(order)
 
@@ -204,15 +204,17 @@ def _ready(p: Plan, kinds: str) -> Any:
 
 def _resized(name: str, x: Any, axes: tuple[int, ...], sizes: tuple[int | None, ...]) -> Any:
     """Cut each of the dims to its size, or fill it up with zeros."""
-    widths = [0] * len(x.shape)
+    shape, more = tuple(x.shape), {}
     for axis, size in zip(axes, sizes):
-        n = x.shape[axis]
+        n = shape[axis]
         size = n if size is None else size
         if size < n:
             x = narrow(x, axis, 0, size)
-        widths[axis] = max(size - n, 0)
-        _points(name, size)
-    return pad(x, [w for n in reversed(widths) for w in (0, n)]) if any(widths) else x
+        elif size > n:
+            more[axis] = size - n
+        elif not n:
+            _points(name, n)
+    return pad(x, [w for d in reversed(range(len(shape))) for w in (0, more.get(d, 0))]) if more else x
 
 
 def _give(p: Plan, out: Any, made: Any) -> Any:

@@ -31,7 +31,7 @@ from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints
 from mortice.ops.movement import cast, clone, expand, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
-from mortice.tensor import TensorBase, make
+from mortice.tensor import TensorBase, make, steps_since
 
 __all__ = ["index_put", "index_put_", "where"]
 
@@ -82,6 +82,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
+    if key.__class__ is list and {*map(type, key)} == {int}:
+        key = _constant(input, key, None)
     sole = key.__class__ is _call.Tensor and key.shape  # the commonest key that shows no view
     advanced = sole or (type(key) is tuple and _takes_positions(key))
     plain_key = None if advanced or (special[0] and modes.dispatch) else _plain_key(key, input.shape)
@@ -259,9 +261,15 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
         or value.dtype is not d
         or value._device is not input._device
         or (value._rg and (not special[0] or modes.grad))
-        or (value._storage is not None and input._storage is not None and value._storage.aliases is input._storage.aliases)
     ):
         return False
+    elif value._storage is not None and input._storage is not None and value._storage.aliases is input._storage.aliases:
+        # It is written as it is where it is that very part: `x[0] += 1` puts back what it has written.
+        steps, part = input._steps, ((_SLICE, {"key": _plain_key(key, input.shape), "shape": value.shape}),)
+        if steps_since(steps, value._steps) != (steps, part) or not plain(input):
+            return False
+        input._storage.version += 1
+        return True
     if isinstance(key, TensorBase) and key.shape:
         return key.__class__ is _call.Tensor and _set_at_sole(input, key, value, spread)
     if type(key) is tuple and _takes_positions(key):
@@ -328,6 +336,8 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
+    if key.__class__ is list and {*map(type, key)} == {int}:
+        key = _constant(input, key, None)
     if _set_plainly(input, key, value):
         return
     simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)

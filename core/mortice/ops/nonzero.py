@@ -34,8 +34,9 @@ def _rows(flat: Any, shape: tuple[int, ...]) -> Any:
     """Return, for flat positions in a shape, the index along each dim as a row."""
     k, rest, columns = flat._device.backend, flat._data, []
     for n in reversed(shape[1:]):
-        columns.append(k.remainder(rest, n) if n else rest)
-        rest = k.floor_divide(rest, n) if n else rest
+        row = k.floor_divide(rest, n) if n else rest
+        columns.append(k.subtract(rest, k.multiply(row, n)))  # faster than a remainder
+        rest = row
     # Each dim's positions lie together, as in PyTorch.
     data = k.permute_dims(k.stack([rest, *reversed(columns)], 0), (1, 0))
     return make(data, flat._device, int64, Size((flat.shape[0], len(shape))))

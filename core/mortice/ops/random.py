@@ -200,9 +200,10 @@ def randn_like(
 
 def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generator: Any, memory_format: Any) -> Any:
     where = x._device if device is None else resolve(device)
-    like = x if keeps(memory_format) and dense_order(x) is not None else None  # what is made has no gaps
+    kept = keeps(memory_format)
+    like = x if kept and dense_order(x) is not None else None  # what is made has no gaps
     made = _draw(name, kernel, x.shape, _floating(name, dtype or x.dtype), where, generator, like)
-    return in_format_like(made, x, memory_format)
+    return made if kept and like is None else in_format_like(made, x, memory_format)
 
 
 def normal(

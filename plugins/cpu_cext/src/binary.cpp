@@ -140,13 +140,18 @@ bool turns_well(const Array &x) {
 }
 
 Ref run_any(const Work &w, Input *inputs, int count) {
+    Inner inner = w.inner;
+    const void *extra = w.extra;
     const Array *arrays[MAX_INPUTS];
     int n = 0;
     for (int i = 0; i < count; i++)
         if (inputs[i].array) arrays[n++] = inputs[i].array;
     int64_t shape[MAX_NDIM];
     const int ndim = broadcast_shapes(arrays, n, shape);
-    Ref out = make_laid_out_like(arrays, n, ndim, shape, w.out);
+    bool over;
+    Ref out = result_of(ndim, shape, w.out, arrays, n, over);
+    const Over written = {inner, extra, count + 1, out->itemsize()};
+    if (over) inner = inner_over, extra = &written;
     Ref turned[MAX_INPUTS];
     for (int i = 0; i < count && out->contiguous; i++)
         if (inputs[i].array && same_shape(*inputs[i].array, *out) && turns_well(*inputs[i].array)) {
@@ -159,13 +164,13 @@ Ref run_any(const Work &w, Input *inputs, int count) {
         short_runs = inputs[i].array ? repeated(*inputs[i].array, ndim, shape, in[i])
                                      : repeated_number(inputs[i].number.bytes, in[i]);
     if (short_runs && worth_repeating(in, count, out->size)) {
-        run_repeated(*out, in, count, w.inner, w.extra, w.cost);
+        run_repeated(*out, in, count, inner, extra, w.cost);
         return out;
     }
     Operand operands[MAX_INPUTS + 1] = {operand(*out)};
     for (int i = 0; i < count; i++)
         operands[i + 1] = inputs[i].array ? operand(*inputs[i].array) : operand(inputs[i].number, w.in);
-    walk(ndim, shape, operands, count + 1, w.inner, w.extra, w.cost);
+    walk(ndim, shape, operands, count + 1, inner, extra, w.cost);
     return out;
 }
 

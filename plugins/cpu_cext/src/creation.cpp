@@ -12,6 +12,11 @@ namespace mortice {
 void fill(Array &x, const void *value) {
     Scalar s;
     copy_bytes(s.bytes, value, static_cast<size_t>(x.itemsize()));
+    if (x.contiguous && memcmp(s.bytes, s.bytes + 1, static_cast<size_t>(x.itemsize() - 1)) == 0) {  // bytes that are alike, as of 0
+        Unlocked unlocked(x.size);
+        parallel_for(x.bytes(), 1 << 18, [&](int64_t begin, int64_t end) { memset(x.data + begin, s.bytes[0], static_cast<size_t>(end - begin)); });
+        return;
+    }
     Operand operands[2] = {operand(x), operand(s, x.dtype)};
     walk(x.ndim, x.shape(), operands, 2, convert().inner[x.dtype][x.dtype], nullptr, 0.3f);
 }

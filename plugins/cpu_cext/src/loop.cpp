@@ -1,7 +1,9 @@
 // Walking several arrays at once: axes are ordered by the output's strides and merged, then one inner loop runs per line.
 #include "loop.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "families.hpp"
 #include "kernels/transpose.hpp"
@@ -219,17 +221,45 @@ static Ref taken() {
     return Ref::share(out);
 }
 
-Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
+// Whether strides tell that no two elements share memory: those of each axis go beyond all that lies within.
+static bool lies_apart(const Array &x) {
+    int64_t axes[MAX_NDIM], reach = 1;
+    std::iota(axes, axes + x.ndim, 0);
+    std::sort(axes, axes + x.ndim, [&](int64_t a, int64_t b) { return x.strides()[a] < x.strides()[b]; });
+    for (int i = 0; i < x.ndim; i++) {
+        const int64_t n = x.shape()[axes[i]], step = x.strides()[axes[i]];
+        if (n > 1 && step < reach) return false;
+        if (n > 1) reach = step * n;
+    }
+    return true;
+}
+
+// Whether the array that was given serves for a result of that shape and dtype; `over` tells whether an operand lies there too.
+static bool serves(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
     over = false;
-    Array *out = into_calls ? given : nullptr;
-    if (!out || out->dtype != to || !out->contiguous || !out->writable || !same_shape(*out, x)) return make_like(x, to);
+    const Array *out = given;
+    if (!out || out->dtype != to || !out->writable || out->ndim != ndim || !std::equal(shape, shape + ndim, out->shape())) return false;
     for (int i = 0; i < count; i++) {
         const Array &in = *xs[i];
         if (!may_overlap(in, *out)) continue;
-        if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return make_like(x, to);
+        const bool alike = in.contiguous ? out->contiguous && in.size == out->size
+                                         : same_shape(in, *out) && std::equal(in.strides(), in.strides() + ndim, out->strides());
+        if (in.data != out->data || in.itemsize() != out->itemsize() || !alike) return false;
         over = true;
     }
-    return taken();
+    return out->contiguous || lies_apart(*out);
+}
+
+Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
+    if (into_calls && given && given->contiguous && serves(x.ndim, x.shape(), to, xs, count, over)) return taken();
+    over = false;
+    return make_like(x, to);
+}
+
+Ref result_of(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over) {
+    if (into_calls && serves(ndim, shape, to, xs, count, over)) return taken();
+    over = false;
+    return make_laid_out_like(xs, count, ndim, shape, to);
 }
 
 Ref result_over(Array &x, std::initializer_list<const Array *> operands) {
@@ -247,16 +277,22 @@ Alone::~Alone() {
 }
 
 void inner_over(char *const *at, const int64_t *step, int64_t n, const void *extra) {
-    constexpr int64_t WHOLE = 256;  // elements: of any dtype as many whole vectors
+    constexpr int64_t WHOLE = 256, ROOM = 1024;  // bytes: the first are several whole vectors of any width
     const Over &o = *static_cast<const Over *>(extra);
-    const int64_t most = n - n % WHOLE;
-    if (most) o.inner(at, step, most, o.extra);
-    if (most == n) return;
-    alignas(64) char room[WHOLE * 16];
+    const bool flat = step[0] == o.itemsize;
+    int64_t done = flat ? n - n % (WHOLE / o.itemsize) : 0, steps[MAX_OPERANDS] = {o.itemsize};
+    if (done) o.inner(at, step, done, o.extra);
+    alignas(64) char room[ROOM];
     char *here[MAX_OPERANDS] = {room};
-    for (int i = 1; i < o.count; i++) here[i] = at[i] + most * step[i];
-    o.inner(here, step, n - most, o.extra);
-    memcpy(at[0] + most * o.itemsize, room, static_cast<size_t>((n - most) * o.itemsize));
+    for (int i = 1; i < o.count; i++) here[i] = at[i] + done * step[i], steps[i] = step[i];
+    for (int64_t m; done < n; done += m) {
+        m = std::min(ROOM / o.itemsize, n - done);
+        o.inner(here, steps, m, o.extra);
+        char *to = at[0] + done * step[0];
+        for (int i = 1; i < o.count; i++) here[i] += m * step[i];
+        if (flat) memcpy(to, room, static_cast<size_t>(m * o.itemsize));
+        else for (int64_t i = 0; i < m; i++) memcpy(to + i * step[0], room + i * o.itemsize, static_cast<size_t>(o.itemsize));
+    }
 }
 
 static PyObject *into(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -285,21 +321,21 @@ Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *ex
     Ref out;
     Operand operands[MAX_OPERANDS];
     Over written;
+    bool over;
     if (alike && flat) {
-        bool over;
         out = result_like(x, to, xs, count, over);
-        if (over) extra = &(written = {inner, extra, count + 1, out->itemsize()}), inner = inner_over;
-        if (x.size * cost < 20000) {  // small and all in one line: nothing to plan
-            char *at[MAX_OPERANDS] = {out->data};
-            int64_t steps[MAX_OPERANDS] = {out->itemsize()};
-            for (int i = 0; i < count; i++) at[i + 1] = xs[i]->data, steps[i + 1] = xs[i]->itemsize();
-            if (x.size) inner(at, steps, x.size, extra);
-            return out;
-        }
     } else {
         int64_t shape[MAX_NDIM];
         int ndim = broadcast_shapes(xs, count, shape);
-        out = make_laid_out_like(xs, count, ndim, shape, to);
+        out = result_of(ndim, shape, to, xs, count, over);
+    }
+    if (over) extra = &(written = {inner, extra, count + 1, out->itemsize()}), inner = inner_over;
+    if (alike && flat && x.size * cost < 20000) {  // small and all in one line: nothing to plan
+        char *at[MAX_OPERANDS] = {out->data};
+        int64_t steps[MAX_OPERANDS] = {out->itemsize()};
+        for (int i = 0; i < count; i++) at[i + 1] = xs[i]->data, steps[i + 1] = xs[i]->itemsize();
+        if (x.size) inner(at, steps, x.size, extra);
+        return out;
     }
     operands[0] = operand(*out);
     for (int i = 0; i < count; i++) operands[i + 1] = operand(*xs[i]);

@@ -42,6 +42,8 @@ extern int into_calls;
 // An array to hold the result of an elementwise kernel over row-major arrays of x's shape: a new one, or within `into` the
 // one that was given, where that serves and operands lie in it at the same elements or not at all. `over` says that one does.
 Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over);
+// The same for operands that are broadcast to that shape; a new one is laid out as they are where they agree.
+Ref result_of(int ndim, const int64_t *shape, DType to, const Array *const *xs, int count, bool &over);
 // x itself, to be written into, where `into` was given that and the operands lie elsewhere; else an empty reference.
 Ref result_over(Array &x, std::initializer_list<const Array *> operands);
 // While it lives results are new arrays, also within `into`: for kernels of several steps.

@@ -197,3 +197,21 @@ def test_transposed_copies_between_elements_with_gaps(k: Any, dtype: str, gap: i
     y = k.full((20, 40, gap), -1, dtype=by_name(dtype), device=k.device("cpu"))
     k.setitem(y, (..., 0), x)
     assert values(k, y) == [[[(20 * j + i) * gap, *[-1] * (gap - 1)] for j in range(40)] for i in range(20)]
+
+
+ALIKE: dict[str, Any] = {
+    "bool": (0, 1), "uint8": (0, 1, 7, 255), "int32": (0, 1, -1, 0x01010101), "int64": (0, 1, -1), "float16": (0, -1.5),
+    "complex128": (0, 1j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALIKE)
+@pytest.mark.parametrize("size", [0, 1, 7, 300_000])
+def test_numbers_whose_bytes_are_alike_and_others_fill_memory(k: Any, size: int, dtype: str) -> None:
+    for number in ALIKE[dtype]:
+        x = k.full((size, 1), number, dtype=by_name(dtype), device=k.device("cpu"))
+        assert k.to_host(k.reshape(x, (size,))).tolist() == [number] * size
+        k.setitem(x, (slice(1, None, 2),), 0)  # with gaps
+        assert k.to_host(k.reshape(x, (size,))).tolist() == [0 if i % 2 else number for i in range(size)]
+        k.setitem(x, (...,), number)
+        assert k.to_host(k.reshape(x, (size,))).tolist() == [number] * size

@@ -38,7 +38,7 @@ def drawn(n: int, d: Any) -> Any:
 
 
 def bits(x: Any) -> bytes:
-    return bytes(memoryview(_cext.to_host(x).view).cast("B"))
+    return memoryview(_cext.to_host(x).view).tobytes()
 
 
 def calls(a: Any, b: Any, c: Any) -> dict[str, list[tuple[Any, ...]]]:
@@ -75,6 +75,75 @@ def test_what_is_written_over_an_operand_is_what_is_written_elsewhere(d: Any) ->
                         assert got is not a._data
                     a.copy_(kept)
         assert written > 20 * len(SIZES)
+
+
+# Lines, columns, repeated patterns, what lies across or apart, and dims of a few elements, whose lines go along another axis.
+BESIDE = {
+    "row": lambda x: x[0], "column": lambda x: x[:, :1], "corner": lambda x: x[:1, :1], "turned": lambda x: x.t().contiguous().t(),
+    "apart": lambda x: mt.stack([x, x], -1)[..., 1], "backwards": lambda x: x.flip(1).flip(1), "one": lambda x: x[0, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("d", [mt.float32, mt.float64, mt.bfloat16, mt.int64, mt.uint8, mt.complex64], ids=str)
+@pytest.mark.parametrize("sizes", [(1, 5), (3, 4), (5, 300), (300, 3), (40, 257), (33, 1000), (700, 500)], ids=str)
+def test_what_is_broadcast_is_written_over_the_operand_that_has_the_shape_of_all(sizes: Any, d: Any) -> None:
+    mt.manual_seed(0)
+    with mt.use_backend("cpu_cext"):
+        a, c = (drawn(sizes[0] * sizes[1], d).reshape(sizes).clone() for _ in range(2))
+        kept, written = a.clone(), 0
+        for name in ("add", "multiply", "subtract", "less", "where", "addcmul", "clip"):
+            kernel = getattr(_cext, name)
+            for what, seen in BESIDE.items():
+                b = seen(c)._data
+                at = {"where": [((kept == kept)._data, a._data, b)], "addcmul": [(a._data, b, b, 2)], "clip": [(a._data, b, b)]}
+                for xs in at.get(name, [(a._data, b), (b, a._data)]):
+                    try:
+                        want = kernel(*xs)
+                    except TypeError:  # not for this dtype
+                        continue
+                    got = _cext.into(a._data, kernel, *xs)
+                    assert bits(got) == bits(want), (name, what)
+                    written += got is a._data
+                    a.copy_(kept)
+            # Where an operand lies in a part of what is written, that is not written over.
+            for part in (a[:1], a[:, :1], a[0], a[0, 0]) if name in ("add", "multiply", "subtract") else ():
+                want = kernel(a._data, part._data)
+                assert bits(_cext.into(a._data, kernel, a._data, part._data)) == bits(want), name
+                a.copy_(kept)
+        assert written > (40 if d is not mt.complex64 else 20)
+
+
+PARTS = {
+    "columns": lambda x: x[:, 1:-1], "every other": lambda x: x[:, ::2], "rows apart": lambda x: x[::2], "turned": lambda x: x.t(),
+    "corner": lambda x: x[1:, 1:], "column": lambda x: x[:, 1], "diagonal": lambda x: x.diagonal(), "deep": lambda x: x[None, :, :-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("d", [mt.float32, mt.float64, mt.bfloat16, mt.int64, mt.uint8, mt.complex64], ids=str)
+@pytest.mark.parametrize("sizes", [(3, 4), (5, 300), (300, 3), (40, 259), (500, 700)], ids=str)
+def test_what_lies_apart_is_written_where_it_is(sizes: Any, d: Any) -> None:
+    mt.manual_seed(0)
+    with mt.use_backend("cpu_cext"):
+        whole, c = (drawn(sizes[0] * sizes[1], d).reshape(sizes).clone() for _ in range(2))
+        kept, written = whole.clone(), 0
+        for what, seen in PARTS.items():
+            a, b = seen(whole), seen(c)
+            others = {"add": (b,), "multiply": (b.contiguous(),), "subtract": (b[:1],), "negative": (), "exp": (), "square": ()}
+            for name, rest in {**others, "less": (b,), "addcmul": (b, b, 2), "clip": (b, b), "divide": (c[0, 0],)}.items():
+                kernel, xs = getattr(_cext, name), [getattr(x, "_data", x) for x in (a, *rest)]
+                try:
+                    want = kernel(*xs)
+                except TypeError:  # not for this dtype
+                    continue
+                got = _cext.into(a._data, kernel, *xs)
+                assert bits(got) == bits(want), (name, what)
+                if got is a._data:
+                    written += 1
+                    a.copy_(seen(kept))
+                assert bits(whole._data) == bits(kept._data), (name, what)  # nothing beside it
+        assert written > 30
+        windows = mt.arange(9.0).as_strided((4, 3), (2, 1))
+        assert _cext.into(windows._data, _cext.negative, windows._data) is not windows._data  # of which some are written twice
 
 
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
