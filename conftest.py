@@ -1,5 +1,6 @@
 """What all tests need of the process that they run in."""
 
+import gc
 import multiprocessing
 import signal
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 import mortice
-from mortice.backends import Backend
+from mortice.backends import Backend, plugins
 from mortice.notice import told
 
 # Started in the background of a script a process ignores Ctrl-C, and so would those to which tests send one.
@@ -30,6 +31,12 @@ OFFERS = {
 }
 
 
+def pytest_collection_finish() -> None:
+    """Keep what collecting has made out of later collections of garbage: each would go through thousands of tests to free a graph."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs what the backend which serves here does not offer."""
     for name in [name for mark in item.iter_markers("needs") for name in mark.args]:
@@ -44,3 +51,12 @@ def seeded() -> None:
     """Make a test draw the same numbers and be told the same warnings in every run, whichever ran before it."""
     mortice.manual_seed(0)
     told.clear()
+
+
+@pytest.fixture(autouse=True)
+def unserved(request: pytest.FixtureRequest) -> None:
+    """Leave a test that says it is one and the same on any backend without one that serves: it has to choose its own."""
+    if request.node.get_closest_marker("any_backend"):
+        patch = request.getfixturevalue("monkeypatch")
+        patch.setenv("MORTICE_BACKEND", "any_backend")  # in other processes
+        patch.setattr(plugins._local, "backends", ("any_backend",))

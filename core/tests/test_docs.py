@@ -38,6 +38,7 @@ def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert missing == [], done.stdout
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_commands_of_a_page_exist(page: Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -54,12 +55,14 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
     assert lost == []
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     lost = [to for to in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / to).exists()]
     assert lost == []
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("page", ["differences", "compatibility", "clients", "seeds"])
 def test_a_generated_page_is_up_to_date(page: str) -> None:
     script = ROOT / "docs" / f"{page}.py"

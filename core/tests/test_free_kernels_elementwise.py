@@ -15,6 +15,7 @@ from numpy_shim import buffer, native, run, shim
 from mortice.backends.elementwise import ElementwiseKernels
 from mortice.dtype import FLOATS, bfloat16, bool_, float16
 
+pytestmark = pytest.mark.any_backend
 FLOAT_TYPES = [np.float32, np.float64]
 COMPLEX_TYPES = [np.complex64, np.complex128]
 INTEGER_TYPES = [np.int8, np.uint8, np.int32, np.int64, np.uint64]

@@ -12,6 +12,7 @@ from numpy_shim import run, shim
 
 from mortice.backends.linalg import LinalgKernels
 
+pytestmark = pytest.mark.any_backend
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 SQUARE = [(0, 0), (1, 1), (2, 2), (3, 3), (6, 6), (2, 3, 5, 5), (0, 4, 4), (3, 0, 0), (17, 17)]
 OBLONG = [(3, 5), (5, 3), (1, 4), (4, 1), (2, 7, 3), (2, 3, 7), (0, 3), (3, 0), (2, 0, 3), (9, 8)]

@@ -9,6 +9,8 @@ from numpy_shim import run
 import mortice as mt
 from mortice.backends import plugins
 
+pytestmark = pytest.mark.any_backend
+
 
 def _positions(indices, axis):
     where = list(np.ix_(*[np.arange(n) for n in indices.shape]))

@@ -15,6 +15,8 @@ from numpy_shim import Opaque, shim
 from mortice.backends import nn_common
 from mortice.backends.nn_common import pool_count, transposed_size, window_count
 
+pytestmark = pytest.mark.any_backend
+
 
 def _default(name, /, *args, **attributes):
     opened = [Opaque(np.array(a)) if isinstance(a, (np.ndarray, np.generic)) else a for a in args]

@@ -11,6 +11,7 @@ from numpy_shim import native, run, shim
 from mortice.backends.reduction import ReductionKernels
 from mortice.dtype import bfloat16, float16
 
+pytestmark = pytest.mark.any_backend
 NUMBERS = [np.uint8, np.int32, np.int64, np.uint64, np.float32, np.float64]
 AXES = [None, 0, 1, -1, (0, 2), (0, 1, 2)]
 

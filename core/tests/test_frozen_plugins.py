@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_backend
 FROZEN = Path(__file__).parent / "frozen_plugins"
 PLUGINS = [(site, line.split(" = ")[0]) for site in sorted(p for p in FROZEN.iterdir() if p.is_dir())
            for file in sorted(site.glob("*.dist-info/entry_points.txt"))

@@ -76,6 +76,7 @@ def test_every_program_is_listed():
 
 
 # GN01 to GN06, GN10, GN11, RN05 to RN07, SL04, WF01
+@pytest.mark.any_backend
 @pytest.mark.parametrize("backend", ["cpu_numpy", "cpu_cext"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_learns_draws_and_goes_on_where_it_was_interrupted(
@@ -98,16 +99,17 @@ def test_program_learns_draws_and_goes_on_where_it_was_interrupted(
                 module.main(options(name, broken, trained))
         module.main(options(name, broken, trained, "--resume"))
 
-    first, second = (mt.load(folder / "checkpoint.pt") for folder in (whole, broken))
-    assert first["epoch"] == second["epoch"] == 2
-    assert second["history"] == first["history"]
-    assert all(math.isfinite(value) for each in first["history"].values() for value in each)
-    curve, bound, direction = PROGRAMS[name][2]
-    last = first["history"][curve][-1:] if curve in ("accuracy", "held_out") else first["history"][curve][-4:]
-    assert direction * (sum(last) / len(last) - bound) > 0, first["history"][curve]
-    for part, state in first.items():
-        if part not in ("epoch", "history"):
-            same(state, second[part])
+    with served(backend):
+        first, second = (mt.load(folder / "checkpoint.pt") for folder in (whole, broken))
+        assert first["epoch"] == second["epoch"] == 2
+        assert second["history"] == first["history"]
+        assert all(math.isfinite(value) for each in first["history"].values() for value in each)
+        curve, bound, direction = PROGRAMS[name][2]
+        last = first["history"][curve][-1:] if curve in ("accuracy", "held_out") else first["history"][curve][-4:]
+        assert direction * (sum(last) / len(last) - bound) > 0, first["history"][curve]
+        for part, state in first.items():
+            if part not in ("epoch", "history"):
+                same(state, second[part])
     for drawn in PROGRAMS[name][1]:
         assert (whole / drawn).read_bytes() == (broken / drawn).read_bytes()
     if importlib.util.find_spec("matplotlib"):

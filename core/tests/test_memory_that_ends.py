@@ -11,16 +11,15 @@ import mortice as mt
 from mortice import nn
 from mortice.backends import plugins
 
+pytestmark = pytest.mark.any_backend
 LONG = 1 << 43  # elements: far more than any machine's memory, within its addresses
 BACKENDS = [name for name in ("cpu_cext", "cpu_numpy") if name in plugins.list_backends()]
 
 
 @pytest.fixture(params=BACKENDS, autouse=True)
 def backend(request):
-    before = mt.ones(1).device.backend.name
-    mt.set_backend(request.param)
-    yield request.param
-    mt.set_backend(before)
+    with mt.use_backend(request.param):
+        yield request.param
 
 
 # the operation that is named: how it is called on one number that is repeated without memory, and bytes an element

@@ -12,6 +12,7 @@ import pytest
 
 import mortice
 
+pytestmark = pytest.mark.any_backend
 CORE = Path(mortice.__file__).parent
 FAMILIES = sorted({p.relative_to(CORE).parts[0] for p in CORE.rglob("*.py")} - {"__pycache__", "__main__.py"})
 TYPES_ALONE = {("mortice.graph", "Hooks")}  # there for type checkers

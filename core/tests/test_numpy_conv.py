@@ -16,6 +16,7 @@ from mortice.backends.nn_common import window_count
 
 nn_conv = pytest.importorskip("mortice_cpu_numpy.nn_conv")
 memory = pytest.importorskip("mortice_cpu_numpy.memory")
+pytestmark = pytest.mark.any_backend
 
 
 def geometry(draw):

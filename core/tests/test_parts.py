@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.any_backend
 HERE = Path(__file__).resolve().parent.parent.parent
 PARTS = sorted(p.name for p in (HERE / "parts").iterdir() if p.is_dir())
 CORE = tomllib.loads((HERE / "core/pyproject.toml").read_text())
@@ -85,7 +86,7 @@ def test_the_core_needs_none_of_its_parts(tmp_path: Path) -> None:
 def test_of_vision_feature_extraction_alone_needs_fx(tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="pictures need Pillow")
     code = (
-        "import mortice\nfrom mortice.vision import models, ops\n"
+        "import mortice\nfrom mortice.vision import models, ops\nmortice.set_backend('cpu_numpy')\n"
         "assert models.swin_t(num_classes=3)(mortice.zeros(1, 3, 32, 32)).shape == (1, 3)\n"
         "try:\n    from mortice.vision.models import feature_extraction\n"
         "except ModuleNotFoundError as error:\n    print(error)"

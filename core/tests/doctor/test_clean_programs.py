@@ -36,6 +36,7 @@ def clean():
     assert [str(found) for found in session.findings if found.level != "info"] == []
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", SMALL)
 def test_programs_of_examples(name, backend, monkeypatch):
     monkeypatch.syspath_prepend(str(PROGRAMS))
@@ -78,6 +79,7 @@ def trained(tmp_path_factory):
     return tmp_path_factory.mktemp("trained")
 
 
+@pytest.mark.any_backend
 @pytest.mark.parametrize("name", GALLERY_SMALL)
 def test_programs_of_the_gallery(name, gallery, trained, tmp_path):
     pytest.importorskip("PIL", reason="pictures need Pillow: pip install 'mortice[vision]'")
@@ -93,6 +95,7 @@ def test_programs_of_the_gallery(name, gallery, trained, tmp_path):
         gallery(name, [*GALLERY_SMALL[name][0], *start, *always, str(tmp_path)])
 
 
+@pytest.mark.any_backend
 def test_digits(backend, monkeypatch, tmp_path):
     pytest.importorskip("tqdm")
     monkeypatch.setattr("sys.argv", ["digits.py", "--epochs", "1", "--out", str(tmp_path)])

@@ -73,7 +73,7 @@ def pull(side: Subject, outputs: list[Any], leaves: list[Any], create_graph: boo
     pairs = []
     for seed, output in enumerate(outputs):
         if output is not None and output.requires_grad:
-            torch.manual_seed(seed)
+            samples.seed(seed)
             weight = torch.randn(tuple(output.shape), dtype=getattr(torch, dtype_name(output.dtype)))
             pairs.append((output, side.tensor(weight)))
     ends, weights = zip(*pairs)

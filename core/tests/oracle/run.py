@@ -142,7 +142,7 @@ def scatters(side: Subject, function: Any, sample: Any) -> bool:
     first = None
     for seed in SEEDS:
         args, kwargs, _ = side.arguments(sample)
-        torch.manual_seed(seed)
+        samples.seed(seed)
         outcome = attempt(function, *args, **kwargs)
         if outcome.error is not None:
             return False

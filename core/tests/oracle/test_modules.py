@@ -24,7 +24,7 @@ import torch
 import mortice
 
 from .compare import Compare, attempt
-from .samples import NothingLeftOver, scattered, tensors
+from .samples import NothingLeftOver, scattered, seed, tensors
 from .subject import Subject, dtype_name, lookup
 
 pytestmark = pytest.mark.oracle
@@ -74,8 +74,8 @@ def random_in(module: Any, args: Any, kwargs: Any) -> bool:
     """Whether PyTorch's module gives something else when seeded otherwise."""
     results = []
     state = {key: value.clone() for key, value in module.state_dict().items() if not torch.nn.parameter.is_lazy(value)}
-    for seed in (1, 2):
-        torch.manual_seed(seed)
+    for number in (1, 2):
+        seed(number)
         results.append([t.detach().clone() for t in tensors(attempt(module, *args, **kwargs).value)])
     module.load_state_dict(state, strict=False)
     return any(not torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in zip(*results))
@@ -145,7 +145,7 @@ def gradients(compare: Compare, mine: tuple[Any, ...], theirs: tuple[Any, ...]) 
     torch_leaves = [*wanted.values(), *torch_module.parameters()]
     if not torch_outs or not torch_leaves:
         return
-    torch.manual_seed(0)
+    seed(0)
     pulled = [torch.randn_like(t) for t in torch_outs]
     got = mortice.autograd.grad(outs, leaves, [MINE.convert(t, {}) for t in pulled], allow_unused=True)
     want = torch.autograd.grad(torch_outs, torch_leaves, pulled, allow_unused=True)
