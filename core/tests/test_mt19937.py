@@ -105,6 +105,24 @@ def test_counts_of_what_is_no_rate_or_probability() -> None:
     assert abs(many.mean().item() - 45) < 0.3 and abs(many.var().item() - 11.25) < 1.2 and many.max() <= 60
 
 
+@pytest.mark.parametrize(
+    ("drop", "shape"),
+    [
+        (lambda x: mt.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.3), (2, 4, 4, 4)),
+        (lambda x: mt.feature_dropout(x, 0.5, True), (4, 4, 1, 1)),
+        (lambda x: mt.feature_alpha_dropout(x, 0.5, True), (4, 4, 1, 1)),
+    ],
+    ids=["attention to as many keys as a head is wide", "feature_dropout of pixels", "feature_alpha_dropout of pixels"],
+)
+def test_masks_that_have_the_inputs_shape_by_chance_are_drawn_row_by_row(drop: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+    x = mt.linspace(0, 1, math.prod(shape)).reshape(shape)
+    dropped = []
+    for laid_out in (x, x.transpose(0, 1).contiguous().transpose(0, 1)):
+        mt.manual_seed(5)
+        dropped.append(drop(laid_out))
+    mt.testing.assert_close(*dropped)
+
+
 @pytest.mark.needs("cpu")
 @pytest.mark.seed("RS05")
 def test_the_number_that_pytorch_prints_for_seed_6895() -> None:

@@ -385,10 +385,9 @@ def _dropout(k: Any, x: Any, keep: Any, /, *, p: float) -> Any:
 _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
 
 
-def keep_mask(x: Any, shape: Any, p: float) -> Any:
-    """Draw a bool mask, False with probability p."""
-    shape = Size(shape)
-    return bernoulli_mask(1 - p, shape, x._device, like=x if shape == x.shape else None)
+def keep_mask(x: Any, p: float, shape: Any = None) -> Any:
+    """Draw a bool mask, False with probability p: x's shape in its order in memory, or a shape row by row."""
+    return bernoulli_mask(1 - p, x.shape if shape is None else Size(shape), x._device, like=x if shape is None else None)
 
 
 def check_probability(name: str, p: float) -> None:
@@ -402,14 +401,14 @@ def dropout(input: Any, p: float, train: bool) -> Any:
     check_probability("dropout", p)
     if not train or p == 0:
         return input
-    return _dropout(input, keep_mask(input, input.shape, p), p=p)
+    return _dropout(input, keep_mask(input, p), p=p)
 
 
 def _feature_mask(name: str, x: Any, p: float) -> Any:
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: Feature dropout requires at least 2 dimensions in the input; got {list(x.shape)}.")
     n, channels, *rest = tuple(x.shape)
-    return keep_mask(x, (n, channels, *[1] * len(rest)), p)
+    return keep_mask(x, p, (n, channels, *[1] * len(rest)))
 
 
 def feature_dropout(input: Any, p: float, train: bool) -> Any:
@@ -435,7 +434,7 @@ def _alpha(x: Any, keep: Any, p: float) -> Any:
 def alpha_dropout(input: Any, p: float, train: bool) -> Any:
     """Drop elements so that selu's mean and variance stay, in training."""
     check_probability("alpha_dropout", p)
-    return _alpha(input, keep_mask(input, input.shape, p), p) if train and p else input
+    return _alpha(input, keep_mask(input, p), p) if train and p else input
 
 
 def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:

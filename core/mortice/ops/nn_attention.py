@@ -211,7 +211,7 @@ def scaled_dot_product_attention(
     scores = (*batch, shapes[0][-2], shapes[1][-2])
     if attn_mask is not None and broadcast(name, scores, attn_mask.shape) != scores:
         raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
-    keep = keep_mask(query, scores, dropout_p) if dropout_p else None
+    keep = keep_mask(query, dropout_p, scores) if dropout_p else None
     out = _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
     flash = len(shapes[0]) == 4 and not dropout_p
     named(out, "ScaledDotProductFlashAttentionForCpuBackward0" if flash else "UnsafeViewBackward0")
