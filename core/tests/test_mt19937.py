@@ -138,6 +138,27 @@ def test_the_second_of_a_pair_of_normals_comes_next() -> None:
 
 
 @pytest.mark.needs("cpu")
+@pytest.mark.parametrize("seed", [lambda: mt.cuda.manual_seed(6), lambda: mt.cuda.manual_seed_all(6), mt.cuda.seed, mt.cuda.seed_all])
+@pytest.mark.parametrize("there", [True, False])
+def test_seeding_cuda_leaves_what_the_cpu_draws(seed: Callable[[], None], there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mt.cuda, "is_available", lambda: there)
+    mt.manual_seed(5)
+    expected = mt.randn(9).tolist()
+    mt.manual_seed(5)
+    began = mt.get_rng_state()
+    seed()
+    assert mt.randn(9).tolist() == expected and (there or mt.initial_seed() == 5)
+    if there:  # beside it they draw from their own seed, which states keep
+        seeded = mt.default_generator.take(3, mt.device("cpu"))
+        assert seeded[1] == 0 and mt.default_generator.take(3)[1] == 3 and len(mt.get_rng_state()) > len(began)
+    mt.random.set_engine("philox")
+    mt.cuda.manual_seed(7)
+    drawn = mt.rand(4).tolist()
+    mt.manual_seed(7)
+    assert mt.rand(4).tolist() == drawn
+
+
+@pytest.mark.needs("cpu")
 def test_only_32_bits_of_the_seed_count() -> None:
     a, b = (mt.rand(4, generator=mt.Generator().manual_seed(seed)) for seed in (7, 7 + (1 << 32)))
     assert a.equal(b)

@@ -155,6 +155,7 @@ OTHERS: dict[str, Draw] = {
     "fractional_max_pool2d": lambda T: T.nn.functional.fractional_max_pool2d(
         T.arange(128.0).reshape(1, 2, 8, 8), 2, output_size=4
     ),
+    "after CUDA was seeded": lambda T: [T.cuda.manual_seed(3), T.cuda.manual_seed_all(4), T.cuda.seed_all(), T.randn(20)][3],
     "vmap": lambda T: T.vmap(lambda x: x + T.rand(3), randomness="different")(T.zeros(4)),
     "vmap of permutations": lambda T: T.vmap(lambda x: T.randperm(5) + x, randomness="different")(T.zeros(4)),
     "random_split": lambda T: [list(part.indices) for part in T.utils.data.random_split(range(20), [0.7, 0.3])],
