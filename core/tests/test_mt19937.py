@@ -159,6 +159,23 @@ def test_seeding_cuda_leaves_what_the_cpu_draws(seed: Callable[[], None], there:
 
 
 @pytest.mark.needs("cpu")
+def test_numbers_are_scaled_in_the_memory_that_they_were_drawn_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = mt.get_default_device().backend
+    into, own = backend.into, []
+
+    def watched(target: Any, kernel: Any, /, *operands: Any, **attrs: Any) -> Any:
+        own.append(target is operands[0])
+        return into(target, kernel, *operands, **attrs)
+
+    monkeypatch.setattr(backend, "into", watched)
+    mt.manual_seed(5)
+    drawn = mt.empty(20, dtype=mt.float64).normal_(1, 2)
+    assert own.count(True) == 2
+    mt.manual_seed(5)
+    mt.testing.assert_close(drawn, mt.randn(20, dtype=mt.float64) * 2 + 1)
+
+
+@pytest.mark.needs("cpu")
 def test_only_32_bits_of_the_seed_count() -> None:
     a, b = (mt.rand(4, generator=mt.Generator().manual_seed(seed)) for seed in (7, 7 + (1 << 32)))
     assert a.equal(b)
