@@ -290,6 +290,16 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
+def seed_beside(seed: int, there: bool) -> None:
+    """Seed the default generator for devices beside the CPU, if there are any; an engine draws on as before."""
+    generator = default_generator
+    if generator._engine is None:
+        generator.manual_seed(seed)
+    elif there:
+        with generator._lock:
+            generator._seed, generator._offset = _checked_seed(seed), 0
+
+
 def seed() -> int:
     """Seed the default generator from the operating system, and return the seed."""
     return default_generator.seed()

@@ -105,6 +105,24 @@ def test_counts_of_what_is_no_rate_or_probability() -> None:
     assert abs(many.mean().item() - 45) < 0.3 and abs(many.var().item() - 11.25) < 1.2 and many.max() <= 60
 
 
+@pytest.mark.parametrize(
+    ("drop", "shape"),
+    [
+        (lambda x: mt.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.3), (2, 4, 4, 4)),
+        (lambda x: mt.feature_dropout(x, 0.5, True), (4, 4, 1, 1)),
+        (lambda x: mt.feature_alpha_dropout(x, 0.5, True), (4, 4, 1, 1)),
+    ],
+    ids=["attention to as many keys as a head is wide", "feature_dropout of pixels", "feature_alpha_dropout of pixels"],
+)
+def test_masks_that_have_the_inputs_shape_by_chance_are_drawn_row_by_row(drop: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+    x = mt.linspace(0, 1, math.prod(shape)).reshape(shape)
+    dropped = []
+    for laid_out in (x, x.transpose(0, 1).contiguous().transpose(0, 1)):
+        mt.manual_seed(5)
+        dropped.append(drop(laid_out))
+    mt.testing.assert_close(*dropped)
+
+
 @pytest.mark.needs("cpu")
 @pytest.mark.seed("RS05")
 def test_the_number_that_pytorch_prints_for_seed_6895() -> None:
@@ -117,6 +135,44 @@ def test_the_second_of_a_pair_of_normals_comes_next() -> None:
     together = mt.randn(2).tolist()
     mt.manual_seed(0)
     assert [mt.randn(1).item(), mt.randn(1).item()] == together
+
+
+@pytest.mark.needs("cpu")
+@pytest.mark.parametrize("seed", [lambda: mt.cuda.manual_seed(6), lambda: mt.cuda.manual_seed_all(6), mt.cuda.seed, mt.cuda.seed_all])
+@pytest.mark.parametrize("there", [True, False])
+def test_seeding_cuda_leaves_what_the_cpu_draws(seed: Callable[[], None], there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mt.cuda, "is_available", lambda: there)
+    mt.manual_seed(5)
+    expected = mt.randn(9).tolist()
+    mt.manual_seed(5)
+    began = mt.get_rng_state()
+    seed()
+    assert mt.randn(9).tolist() == expected and (there or mt.initial_seed() == 5)
+    if there:  # beside it they draw from their own seed, which states keep
+        seeded = mt.default_generator.take(3, mt.device("cpu"))
+        assert seeded[1] == 0 and mt.default_generator.take(3)[1] == 3 and len(mt.get_rng_state()) > len(began)
+    mt.random.set_engine("philox")
+    mt.cuda.manual_seed(7)
+    drawn = mt.rand(4).tolist()
+    mt.manual_seed(7)
+    assert mt.rand(4).tolist() == drawn
+
+
+@pytest.mark.needs("cpu")
+def test_numbers_are_scaled_in_the_memory_that_they_were_drawn_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = mt.get_default_device().backend
+    into, own = backend.into, []
+
+    def watched(target: Any, kernel: Any, /, *operands: Any, **attrs: Any) -> Any:
+        own.append(target is operands[0])
+        return into(target, kernel, *operands, **attrs)
+
+    monkeypatch.setattr(backend, "into", watched)
+    mt.manual_seed(5)
+    drawn = mt.empty(20, dtype=mt.float64).normal_(1, 2)
+    assert own.count(True) == 2
+    mt.manual_seed(5)
+    mt.testing.assert_close(drawn, mt.randn(20, dtype=mt.float64) * 2 + 1)
 
 
 @pytest.mark.needs("cpu")

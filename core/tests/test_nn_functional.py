@@ -596,6 +596,7 @@ def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: st
         (lambda x: x.unsqueeze(0), "UnsqueezeBackward0"), (lambda x: x.squeeze(), "SqueezeBackward0"),
         (lambda x: x.split(2)[0], "SplitBackward0"), (lambda x: x.addmm(x, x[:1].T @ x[:1]), "AddmmBackward0"),
         (lambda x: x[[0, 2]], "IndexBackward0"), (lambda x: 1 - x, "RsubBackward1"), (lambda x: x**x, "PowBackward1"),
+        (lambda x: 1 - x.sum(), "RsubBackward1"), (lambda x: mt.tensor(1.0) - x, "SubBackward0"), (lambda x: x - 1, "SubBackward0"),
         (lambda x: x.masked_fill(x > 0, 0), "MaskedFillBackward0"), (lambda x: mt.nn.functional.dropout(x), "MulBackward0"),
         (lambda x: x[None, None] @ x.T, "UnsafeViewBackward0"), (lambda x: mt.nn.functional.linear(x, x), "MmBackward0"),
         (lambda x: x[:1].squeeze(), "SqueezeBackward0"), (lambda x: x[:1].squeeze(0), "SqueezeBackward1"),

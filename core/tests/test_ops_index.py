@@ -468,3 +468,14 @@ def test_copy_takes_a_number():
     assert x.copy_(mt.inf) is x and x.isinf().all() and x[0].copy_(2).tolist() == [2.0, 2.0] and x._version == 2
     with pytest.raises(TypeError, match="copy_: expected a Tensor or a number; got str"):
         x.copy_("a")
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.int64, mt.bfloat16])
+@pytest.mark.parametrize("place", [lambda part: (part, ..., 0), lambda part: (..., part, slice(None))], ids=["columns", "rows"])
+def test_a_value_that_overlaps_its_place_is_read_whole_first(dtype, place):
+    x = mt.arange(24).reshape(4, 3, 2).to(dtype)
+    first, rest = place(slice(None, -1)), place(slice(1, None))
+    for target, source in ((rest, first), (first, rest)):
+        shifted = x.clone()
+        shifted[target] = shifted[source]
+        assert mt.equal(shifted[target], x[source])

@@ -44,9 +44,9 @@ has_half = True
 def manual_seed(seed: int) -> None:
     """Seed the random numbers.
 
-    Differs from torch: the stream is the same on every device, so this seeds the CPU too.
+    Differs from torch: the stream is the same on every device, so this seeds the CPU too, but not PyTorch's numbers there (mt19937).
     """
-    _random.manual_seed(seed)
+    _random.seed_beside(int(seed), is_available())
 
 
 manual_seed_all = manual_seed
@@ -54,7 +54,7 @@ manual_seed_all = manual_seed
 
 def seed() -> None:
     """Seed the random numbers from the system's entropy."""
-    _random.seed()
+    manual_seed(_random.Generator().seed())
 
 
 seed_all = seed

@@ -44,12 +44,12 @@ def _operator(fn: Any) -> Any:
 
 
 def _reflected(fn: Any) -> Any:
-    """Make the operator with the tensor on the right; PyTorch makes a division a product with the tensor's reciprocal."""
-    operator, inverts = _operator(fn), fn.op.name == "div"
+    """Make the operator with the tensor on the right; PyTorch has other functions there for differences and quotients."""
+    operator, name = _operator(fn), {"sub": "RsubBackward1", "div": "MulBackward0"}.get(fn.op.name)
 
     def method(self: Any, other: Any) -> Any:
         t = operator(other, self)
-        return named(t, "MulBackward0") if inverts and self._rg and isinstance(t, TensorBase) and t._rg else t
+        return named(t, name) if name and self._rg and isinstance(t, TensorBase) and t._rg else t
 
     return method
 

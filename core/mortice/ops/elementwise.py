@@ -173,16 +173,9 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-def _sub_or_rsub(node: Any) -> str:
-    """Return PyTorch's name, which has a function of its own for a number less a tensor."""
-    number = node.edges[0] is None and node.shapes is not None and not node.shapes[0]
-    return "RsubBackward1" if number else "SubBackward0"
-
-
 @op(
     result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_operand, operand=_no_bool, scalars="alone",
-    grad_name_of=_sub_or_rsub,
-)
+)  # fmt: skip
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)

@@ -335,7 +335,10 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
 
 
 def setitem(input: Any, key: Any, value: Any) -> None:
-    """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
+    """Write by index, in place; the value broadcasts and is cast to the tensor's dtype.
+
+    Differs from torch: a value that overlaps its place is read whole first, where PyTorch may read what it has just written.
+    """
     if key.__class__ is list and {*map(type, key)} == {int}:
         key = _constant(input, key, None)
     if _set_plainly(input, key, value):

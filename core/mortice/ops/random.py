@@ -133,15 +133,16 @@ def _draw(
 
 
 def _moved(t: Any, scale: Any, shift: Any) -> Any:
-    """Return a draw times a number plus another, without the way through the operators where that is all they do."""
+    """Return a draw, which nobody else has, times a number plus another, past the operators where that is all they do."""
     if scale == 1 and shift == 0:
         return t
     plain = (type(scale) is float or type(scale) is int) and (type(shift) is float or type(shift) is int)
     if not plain or t.dtype.kind != "f" or t._device.level is not None or t._storage is not None:
         return t * scale + shift
-    k = t._device.backend
-    try:
-        return make(k.add(k.multiply(t._data, scale), shift), t._device, t.dtype, t.shape)
+    k, drawn = t._device.backend, t._data
+    try:  # in the memory that was drawn into, since new memory of large tensors costs more than the sums
+        drawn = k.into(drawn, k.multiply, drawn, scale)
+        return make(k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
     except MemoryError as error:
         raise out_of_memory("mul", t.shape, t.dtype, error) from None
 

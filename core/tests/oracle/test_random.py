@@ -127,6 +127,11 @@ IN_ORDER: dict[str, Draw] = {
     "attention": lambda T: T.nn.functional.scaled_dot_product_attention(
         *(T.linspace(0, 1, 120).reshape(2, 5, 3, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
     ),
+    "attention to as many keys as a head is wide": lambda T: T.nn.functional.scaled_dot_product_attention(
+        *(T.linspace(0, 1, 160).reshape(2, 5, 4, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
+    ),
+    "feature_dropout": lambda T: T.feature_dropout(T.ones(4, 5, 1, 1).transpose(0, 1), 0.5, True),
+    "feature_alpha_dropout": lambda T: T.feature_alpha_dropout(T.ones(4, 5, 1, 1).transpose(0, 1), 0.5, True),
     "LSTM": lambda T: T.nn.LSTM(3, 4, 2, dropout=0.5, batch_first=True)(T.ones(2, 5, 3))[0],
     "TransformerEncoderLayer": lambda T: T.nn.TransformerEncoderLayer(8, 2, 16, 0.3, batch_first=True)(T.ones(2, 5, 8)),
     "MultiheadAttention": lambda T: T.nn.MultiheadAttention(8, 2, dropout=0.3)(*[T.linspace(0, 1, 80).reshape(5, 2, 8)] * 3),
@@ -154,6 +159,7 @@ OTHERS: dict[str, Draw] = {
     "fractional_max_pool2d": lambda T: T.nn.functional.fractional_max_pool2d(
         T.arange(128.0).reshape(1, 2, 8, 8), 2, output_size=4
     ),
+    "after CUDA was seeded": lambda T: [T.cuda.manual_seed(3), T.cuda.manual_seed_all(4), T.cuda.seed_all(), T.randn(20)][3],
     "vmap": lambda T: T.vmap(lambda x: x + T.rand(3), randomness="different")(T.zeros(4)),
     "vmap of permutations": lambda T: T.vmap(lambda x: T.randperm(5) + x, randomness="different")(T.zeros(4)),
     "random_split": lambda T: [list(part.indices) for part in T.utils.data.random_split(range(20), [0.7, 0.3])],
