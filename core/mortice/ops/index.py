@@ -339,12 +339,13 @@ def setitem(input: Any, key: Any, value: Any) -> None:
 
     Differs from torch: a value that overlaps its place is read whole first, where PyTorch may read what it has just written.
     """
+    given = key
     if key.__class__ is list and {*map(type, key)} == {int}:
         key = _constant(input, key, None)
     if _set_plainly(input, key, value):
         return
     simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)
-    if not simple and _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
+    if not simple and _call.ASK("__setitem__", (input, given, value), {}) is not NotImplemented:
         return
     if input._device.level is not None and input.layout is not strided:
         raise TypeError("setitem: Cannot assign to a sparse tensor")
