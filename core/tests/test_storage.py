@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import importlib.util
 import os
 import pickle
@@ -533,3 +534,15 @@ def test_storages_are_told_apart_by_a_number() -> None:
     for kind in ("storage", "untyped_storage"):
         mine, view, other = (getattr(t, kind)() for t in (x, x[2:], y))
         assert mine._cdata == view._cdata != other._cdata and mine.get_device() == x.get_device()
+
+
+def test_asking_whether_a_tensor_can_be_iterated_makes_no_rows() -> None:
+    def tensors() -> int:
+        return sum(type(o) is mt.Tensor for o in gc.get_objects())
+
+    x = mt.arange(12).reshape(4, 3)
+    before = tensors()
+    rows = iter(x)
+    assert tensors() == before
+    next(rows)[0] = 9
+    assert [row.tolist() for row in rows] == [[3, 4, 5], [6, 7, 8], [9, 10, 11]] and x[0, 0] == 9
