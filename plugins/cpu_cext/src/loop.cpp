@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "families.hpp"
 #include "kernels/transpose.hpp"
@@ -123,6 +122,17 @@ int axis_across(const Plan &p) {
     return 0;
 }
 
+// Whether no element lies where another one does: each axis steps over all that the axes of shorter steps reach.
+template <class Size, class Step> bool all_apart(int ndim, int64_t itemsize, Size size, Step step) {
+    for (int axis = 0; axis < ndim; axis++) {
+        int64_t reach = itemsize;
+        for (int other = 0; other < ndim; other++)
+            if (step(other) < step(axis) || (step(other) == step(axis) && other < axis)) reach += step(other) * (size(other) - 1);
+        if (size(axis) > 1 && step(axis) < reach) return false;
+    }
+    return true;
+}
+
 constexpr int64_t TILE_LINE = 128, TILE_LINES = 16;
 
 // How to copy tiles whose lines lie side by side on the one hand and across on the other, without gaps between elements.
@@ -173,8 +183,9 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
     auto work = static_cast<int64_t>(static_cast<float>(total) * cost);
     auto grain = static_cast<int64_t>(32768 / (cost > 0.1f ? cost : 0.1f)) + 1;
     Unlocked unlocked(work);
-    for (int axis = 0; axis < p.ndim; axis++)
-        if (p.steps[axis][0] == 0) return run(p, 0, total, inner, extra);  // a view that was broadcast: in order, not in parallel
+    // What is written twice, as a view that was broadcast, is written in order, not in parallel.
+    if (!all_apart(p.ndim, operands[0].itemsize, [&](int i) { return p.sizes[i]; }, [&](int i) { return magnitude(p.steps[i][0]); }))
+        return run(p, 0, total, inner, extra);
     if (int across = axis_across(p)) {
         if (across != 1) swap_axes(p, 1, across);
         int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
@@ -223,15 +234,7 @@ static Ref taken() {
 
 // Whether strides tell that no two elements share memory: those of each axis go beyond all that lies within.
 static bool lies_apart(const Array &x) {
-    int64_t axes[MAX_NDIM], reach = 1;
-    std::iota(axes, axes + x.ndim, 0);
-    std::sort(axes, axes + x.ndim, [&](int64_t a, int64_t b) { return x.strides()[a] < x.strides()[b]; });
-    for (int i = 0; i < x.ndim; i++) {
-        const int64_t n = x.shape()[axes[i]], step = x.strides()[axes[i]];
-        if (n > 1 && step < reach) return false;
-        if (n > 1) reach = step * n;
-    }
-    return true;
+    return all_apart(x.ndim, 1, [&](int i) { return x.shape()[i]; }, [&](int i) { return x.strides()[i]; });
 }
 
 // Whether the array that was given serves for a result of that shape and dtype; `over` tells whether an operand lies there too.
