@@ -246,6 +246,7 @@ constexpr int64_t TILES_LEAST = 16;
 constexpr int64_t TILES_BYTES = 320 << 10;  // of a block's tiles and products
 constexpr int64_t TILES_SUMMED = 48;        // tiles that pay for turning their sums back
 constexpr int64_t TILES_PLACES = 512;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
+constexpr int64_t TILES_ZEROS = 32;         // one filter's element in so many: half of one of nine would be a mask
 constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
 
 // Sets up all but the operands; false where there is nothing to gain, or in double.
@@ -279,14 +280,14 @@ template <class T> bool in_tiles(const Window &w, bool backward, ConvTiles &t) {
     return true;
 }
 
-// False where filters have zeros: what those leave out (a masked convolution's pixels to come), or one that shows a place as it
-// is, must be exact, and in tiles it would be what is left of a difference.
+// False where the filters have more zeros than chance gives: what those leave out (the pixels to come, in a masked convolution),
+// or a filter that shows a place as it is, must be exact, and in tiles it would be what is left of a difference.
 bool run_in_tiles(ConvTiles &t) {
     const ConvSet<float> &set = conv_set<float>();
     int64_t panels = (t.outputs + set.panel - 1) / set.panel;
     Scratch<float> filters(panels * 16 * (t.channels * set.panel + TILES_APART));
-    bool masked = false;
-    t.filters = filters, t.masked = &masked;
+    int64_t zeros = 0;
+    t.filters = filters, t.zeros = &zeros;
     int64_t room = 16 * ((t.channels + TILES_OUTPUTS) * t.block + 2 * TILES_APART) + (2 * t.channels + 15) / 16 * 16;
     Scratch<float> rooms(room * num_threads());
     int64_t tasks = (t.samples * t.down * t.across + t.block - 1) / t.block * t.parts;
@@ -300,7 +301,7 @@ bool run_in_tiles(ConvTiles &t) {
             set.pack_tiles(t, t.turned ? i % panels : i / blocks, channel, std::min(TILES_CHANNELS, t.channels - channel));
         }
     });
-    if (masked) return false;
+    if (zeros * TILES_ZEROS > t.outputs * t.channels * 9) return false;
     parallel_for(tasks, grain_for(work), [&](int64_t begin, int64_t end) {
         float *own = rooms + room * thread_number();
         for (int64_t i = begin; i < end; i++) set.tiles(t, own, i);

@@ -94,7 +94,7 @@ struct ConvTiles {
     int64_t samples, channels, outputs, in[2], size[2], before[2];
     int64_t down, across;            // tiles of a sample
     int64_t block, part, parts;      // tiles and outputs of a task; tasks that share a block's tiles
-    bool *masked;                    // whether filters have zeros
+    int64_t *zeros;                  // how many the filters have
     unsigned char *doubtful;         // samples with outputs that are not finite: there the way of summing tells
 };
 constexpr int64_t TILES_OUTPUTS = 32;  // that are multiplied before their products are given out

@@ -146,7 +146,7 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
     const float *from = t.weight + panel * PANEL * t.weight_output + channel * t.weight_channel;
     float *to = t.filters + panel * 16 * point + channel * PANEL;
     const float *own = room;
-    auto gaps = side{} != side{};
+    auto zeros = side{} != side{};  // how many, of each output
     if (used < PANEL) {
         float *at = room;
         for (int64_t c = 0; c < channels; c++, from += t.weight_channel)
@@ -160,7 +160,7 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
     for (int64_t c = 0; c < channels; c++, own += 9 * PANEL, to += PANEL) {
         side g[9], u[4][3];
         for (int k = 0; k < 9; k++) __builtin_memcpy(&g[t.turned ? 8 - k : k], own + k * PANEL, sizeof(side));
-        for (int k = 0; k < 9; k++) gaps |= g[k] == side{};
+        for (int k = 0; k < 9; k++) zeros -= g[k] == side{};
 #pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
             const side outer = g[j] + g[6 + j];
@@ -173,9 +173,9 @@ static void pack_tiles(const ConvTiles &t, int64_t panel, int64_t channel, int64
             for (int j = 0; j < 4; j++) __builtin_memcpy(to + (4 * i + j) * point, &all[j], sizeof(side));
         }
     }
-    bool masked = false;
-    for (int i = 0; i < PANEL; i++) masked |= gaps[i] != 0;
-    if (masked) __atomic_store_n(t.masked, true, __ATOMIC_RELAXED);
+    int64_t all = 0;
+    for (int i = 0; i < PANEL; i++) all += zeros[i];
+    if (all) __atomic_fetch_add(t.zeros, all, __ATOMIC_RELAXED);
 }
 
 static void run_tiles(const ConvTiles &t, float *room, int64_t task) {
