@@ -139,10 +139,10 @@ class Generator:
         """Return another generator at the same position."""
         return _restore(str(self.device), self.state_bytes())
 
-    def _set(self, seed: int, offset: int) -> None:
+    def _set(self, seed: int, offset: int, engine: bool = True) -> None:
         with self._lock:
             self._seed, self._offset = seed, offset
-            if self._engine is not None:
+            if engine and self._engine is not None:
                 self._engine.seed(seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -292,12 +292,10 @@ def manual_seed(seed: int) -> Generator:
 
 def seed_beside(seed: int, there: bool) -> None:
     """Seed the default generator for devices beside the CPU, if there are any; an engine draws on as before."""
-    generator = default_generator
-    if generator._engine is None:
-        generator.manual_seed(seed)
-    elif there:
-        with generator._lock:
-            generator._seed, generator._offset = _checked_seed(seed), 0
+    if there or default_generator._engine is None:
+        value = _checked_seed(seed)
+        _not_captured("manual_seed")
+        default_generator._set(value, 0, engine=False)
 
 
 def seed() -> int:

@@ -80,10 +80,15 @@ def as_key(key: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def _of_ints(x: Any, key: list[Any]) -> Any:
+    """Return a list of ints as the tensor that it stands for, any other one as it is."""
+    return _constant(x, key, None) if {*map(type, key)} == {int} else key
+
+
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    if key.__class__ is list and {*map(type, key)} == {int}:
-        key = _constant(input, key, None)
+    if key.__class__ is list:
+        key = _of_ints(input, key)
     sole = key.__class__ is _call.Tensor and key.shape  # the commonest key that shows no view
     advanced = sole or (type(key) is tuple and _takes_positions(key))
     plain_key = None if advanced or (special[0] and modes.dispatch) else _plain_key(key, input.shape)
@@ -340,8 +345,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     Differs from torch: a value that overlaps its place is read whole first, where PyTorch may read what it has just written.
     """
     given = key
-    if key.__class__ is list and {*map(type, key)} == {int}:
-        key = _constant(input, key, None)
+    if key.__class__ is list:
+        key = _of_ints(input, key)
     if _set_plainly(input, key, value):
         return
     simple = key.__class__ is _call.Tensor and value.__class__ in (float, int)

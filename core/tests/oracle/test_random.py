@@ -127,9 +127,6 @@ IN_ORDER: dict[str, Draw] = {
     "attention": lambda T: T.nn.functional.scaled_dot_product_attention(
         *(T.linspace(0, 1, 120).reshape(2, 5, 3, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
     ),
-    "attention to as many keys as a head is wide": lambda T: T.nn.functional.scaled_dot_product_attention(
-        *(T.linspace(0, 1, 160).reshape(2, 5, 4, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
-    ),
     "feature_dropout": lambda T: T.feature_dropout(T.ones(4, 5, 1, 1).transpose(0, 1), 0.5, True),
     "feature_alpha_dropout": lambda T: T.feature_alpha_dropout(T.ones(4, 5, 1, 1).transpose(0, 1), 0.5, True),
     "LSTM": lambda T: T.nn.LSTM(3, 4, 2, dropout=0.5, batch_first=True)(T.ones(2, 5, 3))[0],

@@ -246,7 +246,7 @@ constexpr int64_t TILES_LEAST = 16;
 constexpr int64_t TILES_BYTES = 320 << 10;  // of a block's tiles and products
 constexpr int64_t TILES_SUMMED = 48;        // tiles that pay for turning their sums back
 constexpr int64_t TILES_PLACES = 512;       // as OUTER_PLACES: a quarter as many tiles, and the sums are longer
-constexpr int64_t TILES_ZEROS = 32;         // one filter's element in so many: half of one of nine would be a mask
+constexpr int64_t TILES_ZEROS = 32;         // one zero in so many elements of the filters: a mask of one place in nine has more, also of half the channels
 constexpr int64_t TILES_PART = 64;          // outputs that are worth transforming tiles for
 
 // Sets up all but the operands; false where there is nothing to gain, or in double.

@@ -37,9 +37,7 @@ def _close(got, want, tolerance):
     size = K.abs(K.astype(want, mortice.float64))
     if 0 in K.shape_of(got):
         return
-    worst = (
-        K.to_host(K.max(K.subtract(difference, K.multiply(K.add(size, 1.0), tolerance)))).view.cast("B").cast("d")[0]
-    )
+    worst = K.to_host(K.max(K.subtract(difference, K.multiply(K.add(size, 1.0), tolerance)))).view.cast("B").cast("d")[0]
     assert worst <= 0
 
 
