@@ -72,6 +72,10 @@ def test_searching():
     assert mt.searchsorted(row, mt.tensor([[0, 3], [5, 9]])).tolist() == [[0, 1], [3, 4]]
     assert mt.searchsorted(row, 3, right=True).item() == 3
     assert mt.bucketize(mt.tensor([2.5]), row, out_int32=True).dtype is mt.int32
+    numpy = pytest.importorskip("numpy")
+    assert mt.bucketize(numpy.float32(2.5), row).item() == 1
+    assert mt.isin(row, numpy.int64(3)).tolist() == [False, True, True, False]
+    assert mt.isin(numpy.int64(4), row).item() is False
     rows = mt.tensor([[1, 3], [2, 8]])
     assert mt.searchsorted(rows, mt.tensor([[2], [2]])).tolist() == [[1], [0]]
     assert mt.isin(mt.tensor([[1, 2], [3, 4]]), mt.tensor([2, 3])).tolist() == [[False, True], [True, False]]

@@ -10,6 +10,7 @@ from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError, switch
+from mortice.interop import is_number as is_numpy_number
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
@@ -133,6 +134,10 @@ def _searchsorted(k: Any, x: Any, values: Any, /, *, side: str) -> Any:
 _searchsorted.no_grad("its result is positions")
 
 
+def _plain(value: Any) -> Any:
+    return value.item() if is_numpy_number(value) else value
+
+
 def _search(name: str, row: Any, input: Any, right: bool, side: str | None, out_int32: bool, out: Any) -> Any:
     if side is not None:
         if side not in ("left", "right"):
@@ -142,6 +147,7 @@ def _search(name: str, row: Any, input: Any, right: bool, side: str | None, out_
                 f"{name}(): side and right can't be set to opposites, got side of left while right was True"
             )
         right = side == "right"
+    input = _plain(input)
     d = common_dtype(row, input)
     if is_number(input):
         device = row._device
@@ -192,8 +198,8 @@ def isin(
     out: Any = None, element: Any = None, test_element: Any = None,
 ) -> Any:  # fmt: skip
     """Tell which elements are among `test_elements`; one of both may be a number, then named in the singular too."""
-    elements = element if elements is None else elements
-    test_elements = test_element if test_elements is None else test_elements
+    elements = _plain(element if elements is None else elements)
+    test_elements = _plain(test_element if test_elements is None else test_elements)
     if not isinstance(elements, TensorBase) and not isinstance(test_elements, TensorBase):
         got = f"{type(elements).__name__} and {type(test_elements).__name__}"
         raise TypeError(f"isin: expected elements or test_elements to be a Tensor; got {got}.")
