@@ -143,6 +143,20 @@ def test_dropout_passes_gradients_where_it_kept():
     assert x.grad.tolist() == y.tolist()
 
 
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"])
+def test_dropout_in_place_writes_only_where_it_drops(name):
+    drop = getattr(F, name)
+    leaf = mt.ones(2, 3, *[2] * max(int(name[-2]) if name[-2].isdigit() else 1, 1), requires_grad=True)
+    for p, training in ((0.5, False), (0.0, True)):
+        assert drop(leaf, p, training, inplace=True) is leaf and leaf._version == 0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        drop(leaf, 0.5, True, inplace=True)
+    y = leaf.exp()
+    assert drop(y, 0.5, True, inplace=True) is y and y._version > 0
+    with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1, but got 2"):
+        drop(leaf, 2, False, inplace=True)
+
+
 def test_dropout2d_drops_whole_channels():
     y = F.dropout2d(mt.ones(4, 8, 3, 3))
     assert all(v in (0.0, 2.0) for v in y.amax((2, 3)).flatten().tolist())

@@ -1,6 +1,7 @@
 """What public PyTorch repositories do and once failed here: each test is the smallest form of a line that some program has."""
 
 import copy
+import importlib
 import io
 import pickle
 import re
@@ -473,6 +474,41 @@ def test_nothing_is_ever_exported_or_traced():
     assert mt.onnx.is_in_onnx_export() is mt._C._is_tracing() is False
     with pytest.raises(NotImplementedError, match=r"onnx.export: exporting to ONNX is left out"):
         mt.onnx.export(nn.Linear(1, 1), mt.ones(1, 1), "file")
+
+
+def test_what_an_exporter_would_follow_is_plain():
+    x = mt.ones(2, 3)
+    operators = importlib.import_module("mortice.onnx.operators")
+    assert operators is mt.onnx.operators and list(mt.onnx.OperatorExportTypes)[0].name == "ONNX"
+    assert operators.shape_as_tensor(x).tolist() == [2, 3]
+    assert operators.reshape_from_tensor_shape(x, mt.tensor([3, -1])).shape == (3, 2)
+    with pytest.raises(NotImplementedError, match="jit.optimize_for_mobile: there are no compiled programs"):
+        importlib.import_module("mortice.utils.mobile_optimizer").optimize_for_mobile(nn.Linear(1, 1))
+    assert mt.jit._unwrap_optional(x) is x
+    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+        mt.jit._unwrap_optional(None)
+
+
+def test_losses_of_others_ask_functional_for_numbers_of_reductions():
+    assert [nn.functional._Reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+
+
+def test_the_first_tensor_of_what_a_replica_gets():
+    from mortice.nn.parallel.parallel_apply import get_a_var
+
+    x = mt.ones(1)
+    assert get_a_var((1, [{"a": x}, mt.ones(2)])) is x and get_a_var({"a": 1}) is get_a_var(2) is None
+
+
+def test_the_index_that_a_device_names():
+    index = importlib.import_module("mortice.cuda._utils")._get_device_index
+    assert [index(d) for d in (1, "cuda:1", mt.device("cuda", 2))] == [1, 1, 2] and index("cpu", allow_cpu=True) == -1
+    assert index(None, optional=True) is index("cuda", True) is None
+    for nothing in ("cuda", None, 1.5):
+        with pytest.raises(ValueError, match=f"Expected a torch.device with a specified index or an integer, but got:{nothing}"):
+            index(nothing)
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        index("cpu")
 
 
 def test_no_tensor_is_spread_over_processes():
