@@ -500,6 +500,14 @@ def test_the_first_tensor_of_what_a_replica_gets():
     assert get_a_var((1, [{"a": x}, mt.ones(2)])) is x and get_a_var({"a": 1}) is get_a_var(2) is None
 
 
+def test_layers_are_copied_as_transformers_do_and_a_cpu_has_no_stream_for_copies():
+    layer = nn.Linear(2, 2)
+    clones = importlib.import_module("mortice.nn.modules.transformer")._get_clones(layer, 3)
+    assert len(clones) == 3 and layer not in list(clones) and clones[2].weight.equal(layer.weight)
+    stream = importlib.import_module("mortice.nn.parallel._functions")._get_stream
+    assert stream(mt.device("cpu")) is stream("cpu") is None
+
+
 def test_the_index_that_a_device_names():
     index = importlib.import_module("mortice.cuda._utils")._get_device_index
     assert [index(d) for d in (1, "cuda:1", mt.device("cuda", 2))] == [1, 1, 2] and index("cpu", allow_cpu=True) == -1

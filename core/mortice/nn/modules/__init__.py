@@ -51,7 +51,7 @@ _MORE = {
     "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
     | {n: getattr(state, n) for n in ("_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX")}
     | {"_addindent": _addindent},
-    "transformer": {"_get_activation_fn": transformer._activation},
+    "transformer": {"_get_activation_fn": transformer._activation, "_get_clones": transformer._copies},
 }  # fmt: skip
 
 
