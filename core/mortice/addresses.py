@@ -50,7 +50,7 @@ _LEAD = {
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
     "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks",
     "utils.mobile_optimizer": "jit", "utils.model_zoo": "hub",
-    "vision._internally_replaced_utils": "hub",
+    "vision._internally_replaced_utils": "hub", "vision.models._api": "vision.models.weights",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
 _PARTS = "ao.quantization distributions doctor fx masked metrics nn.utils.prune subclasses utils.summary utils.tensorboard vision".split()
