@@ -500,6 +500,26 @@ def test_the_first_tensor_of_what_a_replica_gets():
     assert get_a_var((1, [{"a": x}, mt.ones(2)])) is x and get_a_var({"a": 1}) is get_a_var(2) is None
 
 
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_a_convolution_of_a_programs_own_is_made_from_the_base_of_all(mode):
+    from mortice.nn.modules.conv import _ConvNd, _pair
+
+    class Own(_ConvNd):
+        def __init__(self, i, o, size, padding):
+            super().__init__(i, o, _pair(size), _pair(1), _pair(padding), _pair(1), False, _pair(0), 2, True, mode)
+
+        def forward(self, x):
+            if self.padding_mode != "zeros":
+                x = nn.functional.pad(x, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return nn.functional.conv2d(x, self.weight, self.bias, self.stride, 0 if mode != "zeros" else self.padding, 1, self.groups)
+
+    own, layer = Own(2, 4, 3, (1, 2)), nn.Conv2d(2, 4, 3, padding=(1, 2), groups=2, padding_mode=mode)
+    own.load_state_dict(layer.state_dict())
+    x = mt.randn(1, 2, 5, 5)
+    assert mt.allclose(own(x), layer(x)) and repr(own) == repr(layer).replace("Conv2d", "Own") and own.nd == 2
+    assert own._reversed_padding_repeated_twice == layer._reversed_padding_repeated_twice == (2, 2, 1, 1) and not own.transposed
+
+
 def test_layers_are_copied_as_transformers_do_and_a_cpu_has_no_stream_for_copies():
     layer = nn.Linear(2, 2)
     clones = importlib.import_module("mortice.nn.modules.transformer")._get_clones(layer, 3)
