@@ -520,6 +520,24 @@ def test_a_convolution_of_a_programs_own_is_made_from_the_base_of_all(mode):
     assert own._reversed_padding_repeated_twice == layer._reversed_padding_repeated_twice == (2, 2, 1, 1) and not own.transposed
 
 
+def test_layers_of_a_programs_own_call_what_their_bases_have():
+    from mortice.nn.modules.batchnorm import _NormBase
+
+    class Norm(_NormBase):
+        def forward(self, x):
+            return nn.functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, True, self.momentum, self.eps)
+
+    class Table(nn.Embedding):
+        def reset_parameters(self):
+            nn.init.ones_(self.weight)
+            self._fill_padding_idx_with_zero()
+
+    own, layer, x = Norm(3), nn.BatchNorm1d(3), mt.randn(4, 3)
+    assert mt.allclose(own(x), layer(x)) and mt.allclose(own.running_var, layer.running_var)
+    assert list(own.state_dict()) == list(layer.state_dict()) and Norm(3, affine=False, bias=False).weight is None
+    assert Table(3, 2, padding_idx=1).weight.tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
 def test_layers_are_copied_as_transformers_do_and_a_cpu_has_no_stream_for_copies():
     layer = nn.Linear(2, 2)
     clones = importlib.import_module("mortice.nn.modules.transformer")._get_clones(layer, 3)
