@@ -27,7 +27,9 @@ _LEAD = {
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.grad_scaler": "cuda.amp", "cuda.profiler": "cuda.nvtx", "cuda.random": "cuda", "distributed._composable": "distributed",
+    "cuda._utils": "cuda.devices",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.profiler": "cuda.nvtx", "cuda.random": "cuda",
+    "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
     "distributed.checkpoint": "distributed.fsdp", "distributed.checkpoint.state_dict": "distributed.fsdp",
     "distributed.device_mesh": "distributed.tensor", "distributed.distributed_c10d": "distributed", "distributed.elastic": "distributed",
@@ -38,7 +40,7 @@ _LEAD = {
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
     "functorch.experimental": "func", "jit.annotations": ":typing",
-    "nn.parallel._functions": "nn.parallel.scatter_gather", "optim._adafactor": "optim.adaptive",
+    "nn.parallel._functions": "nn.parallel.scatter_gather", "onnx.operators": "onnx", "optim._adafactor": "optim.adaptive",
     "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
@@ -46,8 +48,9 @@ _LEAD = {
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.pin_memory": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
-    "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
-    "vision._internally_replaced_utils": "hub",
+    "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks",
+    "utils.mobile_optimizer": "jit", "utils.model_zoo": "hub",
+    "vision._internally_replaced_utils": "hub", "vision.models._api": "vision.models.weights",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
 _PARTS = "ao.quantization distributions doctor fx masked metrics nn.utils.prune subclasses utils.summary utils.tensorboard vision".split()

@@ -129,6 +129,13 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return _isinstance(obj, target_type)
 
 
+def _unwrap_optional(x: Any) -> Any:
+    """Return what is not None."""
+    if x is None:
+        raise AssertionError("jit._unwrap_optional: Unwrapping null optional")
+    return x
+
+
 def is_scripting() -> bool:
     """Return False: nothing runs as a script."""
     return False
@@ -148,6 +155,7 @@ def _refuse(name: str, instead: str) -> Callable[..., Any]:
     return refuse
 
 
+optimize_for_mobile = _refuse("optimize_for_mobile", "Run the module as it is.")
 save = _refuse("save", "Save the module's state_dict() with mortice.save.")
 load = _refuse("load", "Make the module in Python and load its state_dict.")
 fork = _refuse("fork", "Call the function, or use concurrent.futures.")

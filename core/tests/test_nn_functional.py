@@ -143,6 +143,20 @@ def test_dropout_passes_gradients_where_it_kept():
     assert x.grad.tolist() == y.tolist()
 
 
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"])
+def test_dropout_in_place_writes_only_where_it_drops(name):
+    drop = getattr(F, name)
+    leaf = mt.ones(2, 3, *[2] * max(int(name[-2]) if name[-2].isdigit() else 1, 1), requires_grad=True)
+    for p, training in ((0.5, False), (0.0, True)):
+        assert drop(leaf, p, training, inplace=True) is leaf and leaf._version == 0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        drop(leaf, 0.5, True, inplace=True)
+    y = leaf.exp()
+    assert drop(y, 0.5, True, inplace=True) is y and y._version > 0
+    with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1, but got 2"):
+        drop(leaf, 2, False, inplace=True)
+
+
 def test_dropout2d_drops_whole_channels():
     y = F.dropout2d(mt.ones(4, 8, 3, 3))
     assert all(v in (0.0, 2.0) for v in y.amax((2, 3)).flatten().tolist())
@@ -706,3 +720,22 @@ def test_classes_are_weighted_in_the_dtype_of_the_input():
     for loss in (F.cross_entropy, F.nll_loss):
         with pytest.raises(RuntimeError, match="expected scalar type float32 but found float64 in weight"):
             loss(mt.zeros(2, 3), mt.tensor([0, 1]), mt.ones(3, dtype=mt.float64))
+
+
+@pytest.mark.parametrize(
+    "distance",
+    [
+        lambda x, y: (x - y).abs(),
+        lambda x, y: F.l1_loss(x, y, reduction="none"),
+        lambda x, y: F.smooth_l1_loss(x, y, reduction="none", beta=0),
+        lambda x, y: mt.linalg.vector_norm((x - y)[:, None], 1, dim=1),
+    ],
+    ids=["abs", "l1_loss", "smooth_l1_loss", "vector_norm"],
+)
+def test_losses_of_what_is_missing_may_be_left_out_after_abs(distance):
+    x, y = mt.tensor([1.0, 2.0, 3.0], requires_grad=True), mt.tensor([float("nan"), 1.0, float("inf")])
+    loss = distance(x, y)[~mt.isnan(y)]
+    (grad,) = mt.autograd.grad(loss.sum(), x, create_graph=True)
+    assert grad.tolist() == [0.0, 1.0, -1.0]
+    assert mt.isnan(mt.autograd.grad((distance(x, y) * float("nan")).sum(), x)[0]).all()
+    assert mt.func.jvp(lambda x: distance(x, y), (x.detach(),), (mt.ones(3),))[1].tolist() == [0.0, 1.0, -1.0]

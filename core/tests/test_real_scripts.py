@@ -1,6 +1,7 @@
 """What public PyTorch repositories do and once failed here: each test is the smallest form of a line that some program has."""
 
 import copy
+import importlib
 import io
 import pickle
 import re
@@ -473,6 +474,87 @@ def test_nothing_is_ever_exported_or_traced():
     assert mt.onnx.is_in_onnx_export() is mt._C._is_tracing() is False
     with pytest.raises(NotImplementedError, match=r"onnx.export: exporting to ONNX is left out"):
         mt.onnx.export(nn.Linear(1, 1), mt.ones(1, 1), "file")
+
+
+def test_what_an_exporter_would_follow_is_plain():
+    x = mt.ones(2, 3)
+    operators = importlib.import_module("mortice.onnx.operators")
+    assert operators is mt.onnx.operators and list(mt.onnx.OperatorExportTypes)[0].name == "ONNX"
+    assert operators.shape_as_tensor(x).tolist() == [2, 3]
+    assert operators.reshape_from_tensor_shape(x, mt.tensor([3, -1])).shape == (3, 2)
+    with pytest.raises(NotImplementedError, match="jit.optimize_for_mobile: there are no compiled programs"):
+        importlib.import_module("mortice.utils.mobile_optimizer").optimize_for_mobile(nn.Linear(1, 1))
+    assert mt.jit._unwrap_optional(x) is x
+    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+        mt.jit._unwrap_optional(None)
+
+
+def test_losses_of_others_ask_functional_for_numbers_of_reductions():
+    assert [nn.functional._Reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+
+
+def test_the_first_tensor_of_what_a_replica_gets():
+    from mortice.nn.parallel.parallel_apply import get_a_var
+
+    x = mt.ones(1)
+    assert get_a_var((1, [{"a": x}, mt.ones(2)])) is x and get_a_var({"a": 1}) is get_a_var(2) is None
+
+
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_a_convolution_of_a_programs_own_is_made_from_the_base_of_all(mode):
+    from mortice.nn.modules.conv import _ConvNd, _pair
+
+    class Own(_ConvNd):
+        def __init__(self, i, o, size, padding):
+            super().__init__(i, o, _pair(size), _pair(1), _pair(padding), _pair(1), False, _pair(0), 2, True, mode)
+
+        def forward(self, x):
+            if self.padding_mode != "zeros":
+                x = nn.functional.pad(x, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            return nn.functional.conv2d(x, self.weight, self.bias, self.stride, 0 if mode != "zeros" else self.padding, 1, self.groups)
+
+    own, layer = Own(2, 4, 3, (1, 2)), nn.Conv2d(2, 4, 3, padding=(1, 2), groups=2, padding_mode=mode)
+    own.load_state_dict(layer.state_dict())
+    x = mt.randn(1, 2, 5, 5)
+    assert mt.allclose(own(x), layer(x)) and repr(own) == repr(layer).replace("Conv2d", "Own") and own.nd == 2
+    assert own._reversed_padding_repeated_twice == layer._reversed_padding_repeated_twice == (2, 2, 1, 1) and not own.transposed
+
+
+def test_layers_of_a_programs_own_call_what_their_bases_have():
+    from mortice.nn.modules.batchnorm import _NormBase
+
+    class Norm(_NormBase):
+        def forward(self, x):
+            return nn.functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, True, self.momentum, self.eps)
+
+    class Table(nn.Embedding):
+        def reset_parameters(self):
+            nn.init.ones_(self.weight)
+            self._fill_padding_idx_with_zero()
+
+    own, layer, x = Norm(3), nn.BatchNorm1d(3), mt.randn(4, 3)
+    assert mt.allclose(own(x), layer(x)) and mt.allclose(own.running_var, layer.running_var)
+    assert list(own.state_dict()) == list(layer.state_dict()) and Norm(3, affine=False, bias=False).weight is None
+    assert Table(3, 2, padding_idx=1).weight.tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
+def test_layers_are_copied_as_transformers_do_and_a_cpu_has_no_stream_for_copies():
+    layer = nn.Linear(2, 2)
+    clones = importlib.import_module("mortice.nn.modules.transformer")._get_clones(layer, 3)
+    assert len(clones) == 3 and layer not in list(clones) and clones[2].weight.equal(layer.weight)
+    stream = importlib.import_module("mortice.nn.parallel._functions")._get_stream
+    assert stream(mt.device("cpu")) is stream("cpu") is None
+
+
+def test_the_index_that_a_device_names():
+    index = importlib.import_module("mortice.cuda._utils")._get_device_index
+    assert [index(d) for d in (1, "cuda:1", mt.device("cuda", 2))] == [1, 1, 2] and index("cpu", allow_cpu=True) == -1
+    assert index(None, optional=True) is index("cuda", True) is None
+    for nothing in ("cuda", None, 1.5):
+        with pytest.raises(ValueError, match=f"Expected a torch.device with a specified index or an integer, but got:{nothing}"):
+            index(nothing)
+    with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
+        index("cpu")
 
 
 def test_no_tensor_is_spread_over_processes():

@@ -23,20 +23,23 @@ class _ConvNd(Module):
     """What all convolutions share: settings, weight and bias, their initialisation and repr."""
 
     nd: int
-    transposed = False
+    transposed: bool
 
-    def _setup(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-        output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+        output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
+        super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups:
             raise ValueError("in_channels must be divisible by groups")
         if out_channels % groups:
             raise ValueError("out_channels must be divisible by groups")
+        if not hasattr(self, "nd"):  # a class of a program's own, which gives a size for each axis
+            self.nd = len(kernel_size)
         nd = self.nd
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.in_channels, self.out_channels, self.groups, self.transposed = in_channels, out_channels, groups, transposed
         self.kernel_size, self.stride = _tuple(kernel_size, nd), _tuple(stride, nd)
         self.dilation, self.output_padding = _tuple(dilation, nd), _tuple(output_padding, nd)
         self.padding: Any = padding if isinstance(padding, str) else _tuple(padding, nd)
@@ -49,6 +52,7 @@ class _ConvNd(Module):
         if padding_mode not in modes:
             raise ValueError(f"padding_mode must be one of {set(modes)}, but got padding_mode='{padding_mode}'")
         self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._pad_widths()
         self.weight = Parameter(mortice.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(mortice.empty(out_channels, device=device, dtype=dtype))
@@ -71,21 +75,21 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def _pad_widths(self) -> list[int]:
+    def _pad_widths(self) -> tuple[int, ...]:
         """Return `F.pad`'s argument for the padding modes that convolution does not know."""
         if self.padding == "valid":
-            return [0] * (2 * self.nd)
+            return (0,) * (2 * self.nd)
         if self.padding == "same":
             totals = [d * (n - 1) for d, n in zip(self.dilation, self.kernel_size)]
             pairs = [(t // 2, t - t // 2) for t in totals]
         else:
             pairs = [(p, p) for p in self.padding]
-        return [n for pair in reversed(pairs) for n in pair]
+        return tuple(n for pair in reversed(pairs) for n in pair)
 
     def _convolve(self, input: Any, weight: Any, bias: Any) -> Any:
         convolve = getattr(F, f"conv{self.nd}d")
         if self.padding_mode != "zeros":
-            input = F.pad(input, self._pad_widths(), mode=self.padding_mode)
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             return convolve(input, weight, bias, self.stride, 0, self.dilation, self.groups)
         return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
@@ -118,20 +122,8 @@ class _Forward(_ConvNd):
         dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__()
-        self._setup(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device, dtype
         )
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
@@ -160,8 +152,6 @@ class Conv3d(_Forward):
 
 
 class _ConvTransposeNd(_ConvNd):
-    transposed = True
-
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
@@ -169,9 +159,8 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__()
-        self._setup(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding, groups, bias, padding_mode,
             device, dtype,
         )  # fmt: skip
 

@@ -53,6 +53,9 @@ class Embedding(Module):
     def reset_parameters(self) -> None:
         """Draw the table from the standard normal, the padding row 0."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             with mortice.no_grad():
                 self.weight[self.padding_idx].fill_(0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
@@ -457,7 +459,20 @@ mish_ = inplace(mish)
 elu_ = inplace(elu)
 selu_ = inplace(selu)
 celu_ = inplace(celu)
-dropout_ = inplace(dropout)
-feature_dropout_ = inplace(feature_dropout)
-alpha_dropout_ = inplace(alpha_dropout)
-feature_alpha_dropout_ = inplace(feature_alpha_dropout)
+
+
+def _dropping(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the in-place form of a dropout: where nothing is dropped it writes nothing, so any tensor may come."""
+    write = inplace(fn)
+
+    @functools.wraps(write)
+    def method(input: Any, p: float, train: bool) -> Any:
+        return (write if train and p else fn)(input, p, train)
+
+    return method
+
+
+dropout_ = _dropping(dropout)
+feature_dropout_ = _dropping(feature_dropout)
+alpha_dropout_ = _dropping(alpha_dropout)
+feature_alpha_dropout_ = _dropping(feature_alpha_dropout)

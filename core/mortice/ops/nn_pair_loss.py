@@ -8,6 +8,7 @@ from mortice.backends.kernel_tools import in_float32
 from mortice.op import op
 from mortice.ops.data import number, range_of
 from mortice.ops.movement import cast
+from mortice.ops.unary import slope_of_abs
 from mortice.ops.views import broadcast_tensors
 from mortice.shape import SCALAR, Size, prod
 
@@ -78,7 +79,7 @@ def _divided(k: Any, x: Any, scale: float) -> Any:
 
 def _smooth_l1_back(k: Any, g: Any, x: Any, y: Any, reduction: str, beta: float) -> Any:
     d = k.subtract(x, y)
-    slope = k.sign(d) if beta == 0 else _divided(k, k.clip(d, -beta, beta), beta)
+    slope = slope_of_abs(k, d) if beta == 0 else _divided(k, k.clip(d, -beta, beta), beta)
     return k.multiply(slope, _each(k, g, x, reduction))
 
 

@@ -17,6 +17,7 @@ from mortice.ops.data import number
 from mortice.ops.elementwise import mul
 from mortice.ops.movement import cast, permute, reshape
 from mortice.ops.reduce import spread
+from mortice.ops.unary import slope_of_abs
 from mortice.rules import real_part, reduced
 from mortice.shape import check_dim, check_dims, prod
 
@@ -43,7 +44,7 @@ def norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: An
     if p == 0:
         return k.zeros_like(x)
     if p == 1:
-        return times(k.sgn(x), wide(g))
+        return times(slope_of_abs(k, x), wide(g))
     still = k.equal(out, 0)
     if p == 2:
         return times(x, wide(k.where(still, 0, k.divide(g, k.where(still, 1, out)))))

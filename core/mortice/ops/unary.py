@@ -58,9 +58,14 @@ def abs(k: Any, x: Any, /) -> Any:
     return k.abs(x)
 
 
+def slope_of_abs(k: Any, x: Any) -> Any:
+    """Return the sign, 0 of nan: where values are missing, programs leave their losses out after abs, and 0 * nan would come back."""
+    return k.sgn(x) if k.dtype_of(x).is_complex else k.sign(k.nan_to_num(x, nan=0.0, posinf=1.0, neginf=-1.0))
+
+
 def _abs_back(k: Any, g: Any, x: Any) -> Any:
     d = k.dtype_of(x)
-    return k.multiply(k.astype(g, d) if d.is_complex else g, k.sgn(x))
+    return k.multiply(k.astype(g, d) if d.is_complex else g, slope_of_abs(k, x))
 
 
 abs.vjp(x=_abs_back, jvp="elementwise")

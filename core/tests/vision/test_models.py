@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import inspect
 import subprocess
 import sys
@@ -405,6 +406,7 @@ def test_images_are_prepared_for_segmentation():
 
 def test_names_of_weights():
     assert repr(models.ResNet50_Weights.DEFAULT) == "ResNet50_Weights.IMAGENET1K_V2"
+    assert isinstance(models.get_weight("ResNet50_Weights.DEFAULT"), importlib.import_module("mortice.vision.models._api").WeightsEnum)
     assert models.get_weight("ResNet50_Weights.IMAGENET1K_V1").url.endswith("/models/resnet50-0676ba61.pth")
     assert models.get_model_weights(models.vgg16_bn) is models.VGG16_BN_Weights
     with pytest.raises(ValueError, match="expected weights among IMAGENET1K_V1, DEFAULT; got 'IMAGENET22K'"):

@@ -2,6 +2,7 @@
 
 from mortice import _nn
 from mortice import misuse as _misuse
+from mortice.nn import _reduction as _Reduction  # losses that others write ask F for the numbers of reductions
 from mortice.nn import grad as grad
 from mortice.nn.functional.activation import *
 from mortice.nn.functional.attention import *

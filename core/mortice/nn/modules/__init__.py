@@ -30,7 +30,7 @@ from mortice.nn import (
     state,
     transformer,
 )
-from mortice.nn.modules import utils  # noqa: F401
+from mortice.nn.modules import utils
 
 _KEPT_IN = {
     "linear": (linear, attention), "activation": (activation, attention), "adaptive": (adaptive,), "batchnorm": (norm,),
@@ -51,7 +51,8 @@ _MORE = {
     "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
     | {n: getattr(state, n) for n in ("_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX")}
     | {"_addindent": _addindent},
-    "transformer": {"_get_activation_fn": transformer._activation},
+    "conv": {n: getattr(utils, n) for n in ("_single", "_pair", "_triple")},
+    "transformer": {"_get_activation_fn": transformer._activation, "_get_clones": transformer._copies},
 }  # fmt: skip
 
 

@@ -24,6 +24,11 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     return [inputs for _ in target_gpus]
 
 
+def _get_stream(device: Any) -> Any:
+    """Return the stream on which copies go to a device; None for what has none, such as the CPU."""
+    return mortice.cuda.current_stream(device) if mortice.device(device).type == "cuda" else None
+
+
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     """Return one nest of the nests of several devices, on one device."""
     first = outputs[0]

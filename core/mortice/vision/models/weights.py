@@ -242,6 +242,9 @@ class Weights(Enum):
     __str__ = __repr__
 
 
+WeightsEnum = Weights  # torchvision's names for the class and for its entries are two; annotations ask for both
+
+
 def _finds_objects(weights: Weights) -> bool:
     return weights.name in ("COCO_V1", "COCO_LEGACY")
 
