@@ -161,6 +161,29 @@ def test_dims_of_one_element_are_put_in(s: Any) -> None:
     assert leaf.grad.to_dense().tolist() == [[0, 0, 72], [32, 0, 72]]
 
 
+@pytest.mark.parametrize("dtype", [mt.bool, mt.int8, mt.uint8, mt.int32])
+def test_integers_add_up_in_int64_along_dims_too(dtype: Any) -> None:
+    full = mt.tensor([[100, 0], [100, 1]]).to(dtype)
+    s = full.to_sparse()
+    for keywords in ({"dim": 0}, {"dim": 1, "keepdim": True}, {"dim": (0, 1)}):
+        made, want = s.sum(**keywords), full.sum(**keywords)
+        assert made.dtype == mt.int64 and (made.to_dense() if made.is_sparse else made).tolist() == want.tolist()
+    assert s.sum(0, dtype=mt.int16).dtype == mt.int16 and mt.sparse.sum(s, 0).dtype == dtype
+    assert full.to_sparse_csr().sum(1, keepdim=True).dtype == mt.int64
+
+
+@pytest.mark.parametrize("dims", [(0, 3), (0, -1), (0, 2), (1, 3)])
+def test_gradients_through_sums_that_keep_dims_of_one_element(dims: tuple[int, ...]) -> None:
+    x = mt.arange(1.0, 13).reshape(3, 2, 1, 2)
+    leaf, full = x.to_sparse().requires_grad_(), x.clone().requires_grad_()
+    for t in (leaf, full):
+        made = t.sum(dims, keepdim=True) * 2
+        (made.to_dense() if made.is_sparse else made).square().sum().backward()
+    assert leaf.grad.sparse_dim() == 4 and leaf.grad.to_dense().tolist() == full.grad.tolist()
+    assert (column := mt.ones(2, 1).to_sparse().requires_grad_()).unsqueeze(0).to_dense().sum().backward() is None
+    assert column.grad.sparse_dim() == 2
+
+
 def test_reductions_of_all_values(s: Any) -> None:
     assert s.any().item() is True and s.bool().any().item() is True and mt.zeros(2).to_sparse().any().item() is False
     assert s.norm(1).item() == 13 and s.norm(float("inf")).item() == 5 and s.norm().item() == pytest.approx(57**0.5)
