@@ -119,6 +119,9 @@ def test_arithmetic(s: Any) -> None:
     assert [full(mt.tensor(v).to_sparse().t()) for v in (2, [0, 3])] == [2, [0, 3]]
     assert full(s[1]) == DENSE[1] and full(s[:, 2]) == [4, 5] and [full(row) for row in s] == DENSE
     assert full(s.select(0, 1)) == DENSE[1] and full(s.index_select(0, mt.tensor([1, 1, 0]))) == [DENSE[1], DENSE[1], DENSE[0]]
+    assert full(s.index_select(0, mt.tensor([-1, -2, 1], dtype=mt.int32))) == [DENSE[1], DENSE[0], DENSE[1]]
+    with pytest.raises(IndexError, match="index_select: index -3 is out of bounds for dimension 0 with size 2"):
+        s.index_select(0, mt.tensor([-3]))
     assert full(mt.cat([s, s])) == DENSE * 2 and full(mt.cat([s, s], 1)) == [row * 2 for row in DENSE]
     for d in (mt.float64, mt.int32, mt.bool, mt.float16):
         assert s.to(d).dtype is d and s.to(d).is_sparse
