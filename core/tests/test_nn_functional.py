@@ -310,6 +310,15 @@ def test_a_single_sample_of_multi_margin_loss_has_the_shape_of_its_target():
     assert F.multi_margin_loss(scores, mt.tensor(0), reduction="none").tolist() == 0.375
 
 
+@pytest.mark.parametrize(("score", "label"), [(1.5, [0]), ([1.5], 0), (1.5, 0), ([1.5], [0])])
+def test_a_score_and_a_label_of_multilabel_margin_loss_may_each_have_a_dim(score, label):
+    for reduction in ("none", "mean", "sum"):
+        made = F.multilabel_margin_loss(mt.tensor(score), mt.tensor(label), reduction=reduction)
+        assert made.shape == () and made.item() == 0
+    with pytest.raises(RuntimeError, match=r"inconsistent target size: \[2\] for input of size: \[1\]"):
+        F.multilabel_margin_loss(mt.tensor([1.5]), mt.tensor([0, -1]))
+
+
 def test_cosine_similarity_takes_integers_beside_floats():
     assert F.cosine_similarity(mt.tensor([3, 4]), mt.tensor([3.0, 4.0]), dim=0).item() == pytest.approx(1.0)
 

@@ -119,6 +119,9 @@ def test_arithmetic(s: Any) -> None:
     assert [full(mt.tensor(v).to_sparse().t()) for v in (2, [0, 3])] == [2, [0, 3]]
     assert full(s[1]) == DENSE[1] and full(s[:, 2]) == [4, 5] and [full(row) for row in s] == DENSE
     assert full(s.select(0, 1)) == DENSE[1] and full(s.index_select(0, mt.tensor([1, 1, 0]))) == [DENSE[1], DENSE[1], DENSE[0]]
+    assert full(s.index_select(0, mt.tensor([-1, -2, 1], dtype=mt.int32))) == [DENSE[1], DENSE[0], DENSE[1]]
+    with pytest.raises(IndexError, match="index_select: index -3 is out of bounds for dimension 0 with size 2"):
+        s.index_select(0, mt.tensor([-3]))
     assert full(mt.cat([s, s])) == DENSE * 2 and full(mt.cat([s, s], 1)) == [row * 2 for row in DENSE]
     for d in (mt.float64, mt.int32, mt.bool, mt.float16):
         assert s.to(d).dtype is d and s.to(d).is_sparse
@@ -159,6 +162,29 @@ def test_dims_of_one_element_are_put_in(s: Any) -> None:
     leaf = s.coalesce().requires_grad_()
     mt.sparse.sum(mt.stack([leaf, leaf]).unsqueeze(0), (0, 1, 2)).to_dense().square().sum().backward()
     assert leaf.grad.to_dense().tolist() == [[0, 0, 72], [32, 0, 72]]
+
+
+@pytest.mark.parametrize("dtype", [mt.bool, mt.int8, mt.uint8, mt.int32])
+def test_integers_add_up_in_int64_along_dims_too(dtype: Any) -> None:
+    full = mt.tensor([[100, 0], [100, 1]]).to(dtype)
+    s = full.to_sparse()
+    for keywords in ({"dim": 0}, {"dim": 1, "keepdim": True}, {"dim": (0, 1)}):
+        made, want = s.sum(**keywords), full.sum(**keywords)
+        assert made.dtype == mt.int64 and (made.to_dense() if made.is_sparse else made).tolist() == want.tolist()
+    assert s.sum(0, dtype=mt.int16).dtype == mt.int16 and mt.sparse.sum(s, 0).dtype == dtype
+    assert full.to_sparse_csr().sum(1, keepdim=True).dtype == mt.int64
+
+
+@pytest.mark.parametrize("dims", [(0, 3), (0, -1), (0, 2), (1, 3)])
+def test_gradients_through_sums_that_keep_dims_of_one_element(dims: tuple[int, ...]) -> None:
+    x = mt.arange(1.0, 13).reshape(3, 2, 1, 2)
+    leaf, full = x.to_sparse().requires_grad_(), x.clone().requires_grad_()
+    for t in (leaf, full):
+        made = t.sum(dims, keepdim=True) * 2
+        (made.to_dense() if made.is_sparse else made).square().sum().backward()
+    assert leaf.grad.sparse_dim() == 4 and leaf.grad.to_dense().tolist() == full.grad.tolist()
+    assert (column := mt.ones(2, 1).to_sparse().requires_grad_()).unsqueeze(0).to_dense().sum().backward() is None
+    assert column.grad.sparse_dim() == 2
 
 
 def test_reductions_of_all_values(s: Any) -> None:

@@ -87,6 +87,7 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "a row": lambda t, s, x: s.detach()[0],
     "a column": lambda t, s, x: s.detach()[:, 0],
     "index_select": lambda t, s, x: s.detach().index_select(1, t.tensor([0, s.shape[1] - 1, 0])),
+    "index_select from the end": lambda t, s, x: s.detach().index_select(1, t.tensor([-1, 0, -s.shape[1]])),
     "float": lambda t, s, x: s.detach().float(),
     "long": lambda t, s, x: s.detach().long(),
     "permute": lambda t, s, x: s.permute(1, 0),

@@ -32,14 +32,17 @@ __all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_selec
 
 @numpy_names
 def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
-    """Pick positions along a dim."""
+    """Pick positions along a dim. Of a sparse tensor negative ones count from the end, as in PyTorch; others refuse them."""
     axis = check_dim("index_select", dim, len(input.shape))
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector, but got shape " + str(list(index.shape)))
     index = _lift(_long("index_select", index, int32))
     _call.check_device(_take.op, input, index)
     n = (tuple(input.shape) or (1,))[axis]
-    _in_range("index_select", index, n, axis, DimError)
+    if input.layout is sparse_coo:
+        index = check_range("index_select", index, n, axis)
+    else:
+        _in_range("index_select", index, n, axis, DimError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
     return made if out is None else _call.WRITE_OUT("index_select", out, made, reads=(input, index))
 

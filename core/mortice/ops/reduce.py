@@ -14,7 +14,7 @@ from typing import Any
 from mortice import call as _call
 from mortice import return_types
 from mortice.call import run
-from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, uint8
+from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, int64, uint8
 from mortice.errors import DimError, DTypeError, switch
 from mortice.layout import strided
 from mortice.modes import modes
@@ -169,6 +169,8 @@ def sum(
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
         if out is not None or input.layout is strided:
             raise
+        if dtype is None and input.dtype.kind in "bui":  # sparse.sum along dims keeps a dtype, this does not
+            dtype = int64
         return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim)
 
 

@@ -167,7 +167,9 @@ def _view(k: Any, x: Sparse, shape: Any, axis: Any = None) -> Sparse:
 
 def _reshape(k: Any, x: Sparse, shape: Any, n: int | None = None) -> Sparse:
     size = prod(x.shape[: x.sparse_dim])
-    n = next(m for m in range(1, len(shape) + 1) if prod(shape[:m]) == size) if n is None else n
+    if n is None:  # dims of one element may stand on either side: as many dense dims as there were, where that can be
+        dense = x.values.ndim - 1
+        n = min([m for m in range(1, len(shape) + 1) if prod(shape[:m]) == size], key=lambda m: abs(len(shape) - m - dense))
     return Sparse(places(x.numbers, shape[:n]), x.values.reshape(x.nnz, *shape[n:]), shape, x.coalesced)
 
 

@@ -453,7 +453,8 @@ def multilabel_margin_loss(
     """Return each sample's mean of max(0, 1 - input[label] + input[other]); labels end at the first -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_margin_input("multilabel_margin_loss", input)
-    if input.shape != target.shape:
+    one = max(input.ndim, target.ndim) < 2 and input.numel() == target.numel() == 1  # with or without its dim
+    if input.shape != target.shape and not one:
         raise RuntimeError(
             f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
             f"{list(input.shape)}"
