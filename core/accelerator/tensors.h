@@ -8,6 +8,12 @@
 
 #define MOST 8 /* operands, and attributes, of a fast case */
 #define MANY 1024 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
+/* Where few calls come, or each does much: away from the others, which are slower where these lie among them, and short rather than quick. */
+#if defined(__GNUC__)
+#define COLD __attribute__((cold))
+#else
+#define COLD
+#endif
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
 /* ---- the classes and objects that it knows: see `install` ---- */
@@ -17,9 +23,9 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, grad, table, backend, base, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
-    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
+    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second, pulls;
 } at;
 
 static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
@@ -29,7 +35,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
     {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
     {ALIASES, "laid", &at.laid},
-    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {LEAF, "first_use", &at.first_use}, {LEAF, "grad", &at.grad}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {DEVICE, "base", &at.base},
     {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
@@ -37,16 +44,17 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {NODE, "meta", &at.meta},
     {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
     {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
+    {OP, "pulls", &at.pulls},
 };
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta, *same;
+    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *modes, *Meta, *same;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
-    *s_differentiable, *s_torch_function;
+    *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -152,7 +160,13 @@ static PyObject *edge_of(PyObject *o, PyObject *seq) {
     if (!wants_grad(o)) return Py_NewRef(Py_None);
     PyObject *node = SLOT(o, at.node), *leaf = SLOT(o, at.leaf);
     if (node != Py_None) return Py_NewRef(node);
-    if (of(leaf, LEAF) && SLOT(leaf, at.first_use) && SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+    if (of(leaf, LEAF) && SLOT(leaf, at.first_use)) {
+        if (SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+        if (_PyType_Lookup(Py_TYPE(o), s_note_use) == _PyType_Lookup(class[TENSOR], s_note_use)) {
+            replace(leaf, at.first_use, Py_NewRef(seq));
+            return Py_NewRef(o);
+        }
+    }
     return PyObject_CallMethodOneArg(o, s_note_use, seq);
 }
 
@@ -401,7 +415,7 @@ failed:
 
 /* ---- storages: what `own_storage` of tensor.py does ---- */
 
-static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+COLD static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
     PyObject *backend = Py_NewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
     if (a) {
@@ -506,7 +520,7 @@ static int is_alone(PyObject *x, PyObject *storage) {
 }
 
 /* _share(x, storage=None): a new leaf over the same memory, in that storage. */
-static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
+COLD static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
     PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
     PyObject *storage = n && args[0] != Py_None ? args[0] : own;
     if (!own && PyErr_Occurred()) return NULL;
