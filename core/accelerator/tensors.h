@@ -319,7 +319,7 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
     return made;
 }
 
-/* The plan for operands of a list, NULL without an error where it is not one for so many. */
+/* The plan for operands of a list: it may be for more, which were left out, and for none of an op that takes any number. */
 static PyObject *plan_for(PyObject *op, PyObject *operands) {
     Py_ssize_t n = PyList_GET_SIZE(operands);
     PyObject *plans = PyObject_GetAttr(op, s_plans), *variadic = plans ? PyObject_GetAttr(op, s_variadic) : NULL, *plan = NULL;
@@ -333,7 +333,7 @@ static PyObject *plan_for(PyObject *op, PyObject *operands) {
     if (!plan) return NULL;
     PyObject *keep = PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) == 3 ? PyTuple_GET_ITEM(plan, 0) : NULL;
     PyObject *made = SLOT(op, at.node_class);
-    if (!keep || !PyTuple_Check(keep) || PyTuple_GET_SIZE(keep) != n || !made || !PyType_Check(made)) Py_CLEAR(plan);
+    if (!keep || !PyTuple_Check(keep) || !made || !PyType_Check(made)) Py_CLEAR(plan);
     return plan;
 }
 
@@ -359,11 +359,13 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     if (usual && !PyErr_Occurred()) plan = plan_for(op, operands);
     if (PyErr_Occurred()) return -1;
     Py_ssize_t n = plan ? PyList_GET_SIZE(operands) : 0;
-    for (Py_ssize_t i = 0; plan && i < n; i++)
+    Py_ssize_t most = plan ? PyTuple_GET_SIZE(PyTuple_GET_ITEM(plan, 0)) : 0;
+    if (most > n) most = n; /* operands that may be kept */
+    for (Py_ssize_t i = 0; plan && i < most; i++)
         if (PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), i) == Py_True && inferred(PyList_GET_ITEM(operands, i))) Py_CLEAR(plan);
     if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record, op, operands, attrs, out, t, NULL));
     PyObject *keep = PyTuple_GET_ITEM(plan, 0), *edges = NULL, *saved = NULL, *versions = NULL, *shapes = NULL, *meta = NULL, *held = NULL;
-    if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(n))) goto failed;
+    if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(most))) goto failed;
     int shared = 0, sizes_too = PyTuple_GET_ITEM(plan, 2) == Py_True;
     if (!sizes_too) {
         if (!(shape = PyObject_GetAttr(op, s_shape))) goto failed;
@@ -372,13 +374,13 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *a = PyList_GET_ITEM(operands, i), *edge = edge_of(a, SLOT(node, at.seq));
         if (!edge) goto failed;
-        int kept = PyTuple_GET_ITEM(keep, i) == Py_True;
+        int kept = i < most && PyTuple_GET_ITEM(keep, i) == Py_True;
         shared |= kept && is_shared(a);
         PyTuple_SET_ITEM(edges, i, edge);
-        PyTuple_SET_ITEM(saved, i, Py_NewRef(kept ? a : Py_None));
+        if (i < most) PyTuple_SET_ITEM(saved, i, Py_NewRef(kept ? a : Py_None));
     }
-    if (shared && !(versions = PyTuple_New(n))) goto failed;
-    for (Py_ssize_t i = 0; shared && i < n; i++) {
+    if (shared && !(versions = PyTuple_New(most))) goto failed;
+    for (Py_ssize_t i = 0; shared && i < most; i++) {
         PyObject *found = PyTuple_GET_ITEM(keep, i) == Py_True ? version_of(PyList_GET_ITEM(operands, i)) : Py_NewRef(zero);
         if (!found) goto failed;
         PyTuple_SET_ITEM(versions, i, found);
