@@ -635,7 +635,7 @@ def test_memory_may_end_anywhere() -> None:
             for _ in range(3):
                 call()
             succeeded = False
-            for start in range(200):
+            for start in range(1000):
                 testing.set_nomemory(start, start + 1)
                 try:
                     call()
