@@ -305,9 +305,9 @@ def test_every_op_that_has_a_fast_case() -> None:
 def walked_in_python() -> Iterator[None]:
     """Leave to the Python functions what a backward does at nodes and leaves."""
     with pytest.MonkeyPatch.context() as patch:
-        for owner, names in ((OpNode, ("pull", "owns")), (TensorBase, ("_accumulate", "grad", "requires_grad", "_version", "device"))):
-            for name in names:
-                patch.setattr(owner, name, fast.replaced[name])
+        of_tensors = ("_accumulate", "grad", "requires_grad", "_version", "device")
+        for owner, name in (*[(OpNode, n) for n in ("pull", "owns")], *[(TensorBase, n) for n in of_tensors]):
+            patch.setattr(owner, name, fast.replaced[name])
         patch.setattr(node, "WRITE", fast.replaced["write"])
         yield
 
@@ -328,7 +328,8 @@ def gradients(call: Callable[..., Any], make: Callable[[], list[Any]], write: bo
         return [type(error), str(error)]
     leaves = [t for t in given if isinstance(t, mt.Tensor) and t.requires_grad]
     kept = [t.grad for t in leaves]
-    return [[told(t.grad, given), t._version, t.device, t._leaf is not None and t._leaf.first_use > 0, sum(t.grad is g for g in kept)] for t in leaves]
+    found = [[told(t.grad, given), t._version, t.device, sum(t.grad is g for g in kept)] for t in leaves]
+    return [*found, [t._leaf is not None and t._leaf.first_use > 0 for t in leaves]]
 
 
 def leaves_like(*values: Any) -> Callable[[], list[Any]]:
@@ -336,12 +337,15 @@ def leaves_like(*values: Any) -> Callable[[], list[Any]]:
 
 
 NODES: list[Any] = [
-    lambda x, y: x * y, lambda x, y: x * y[0], lambda x, y: x * y.sum(), lambda x, y: x * x + x, lambda x, y: x * 2.0, lambda x, y: x.expand(2, 4, 4),
-    lambda x, y: x + y, lambda x, y: x.t() + y, lambda x, y: x.clone(), lambda x, y: x.t(), lambda x, y: x.exp() * y, lambda x, y: x.max(0),
-    lambda x, y: mt.cat([x, y, x]), lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0], y[1]), lambda x, y: mt.linalg.svd(x * AT.reshape(8)[:4]),
-    lambda x, y: mt.nn.functional.cross_entropy(x, AT[:, 0]), lambda x, y: mt.nn.functional.cross_entropy(x.sigmoid(), y), lambda x, y: x.to(mt.complex64) * y,
-    lambda x, y: mt.nn.functional.batch_norm(x, None, None, y[0], y[1], True), lambda x, y: mt.gather(x, 1, AT) * y[:, :2], lambda x, y: x.unbind(),
-    lambda x, y: mt.nn.functional.conv1d(x, y.reshape(4, 4, 1)), lambda x, y: x.double() * 2, lambda x, y: (x * y).detach_(), lambda x, y: x[1:3].mul(y[0]),
+    lambda x, y: x * y, lambda x, y: x * y[0], lambda x, y: x * y.sum(), lambda x, y: x * x + x, lambda x, y: x * 2.0,
+    lambda x, y: x.expand(2, 4, 4), lambda x, y: x + y, lambda x, y: x.t() + y, lambda x, y: x.clone(), lambda x, y: x.t(),
+    lambda x, y: x.exp() * y, lambda x, y: x.max(0), lambda x, y: mt.cat([x, y, x]), lambda x, y: x.unbind(),
+    lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0], y[1]), lambda x, y: x.to(mt.complex64) * y,
+    lambda x, y: mt.linalg.svd(x * AT.reshape(8)[:4]), lambda x, y: mt.nn.functional.cross_entropy(x, AT[:, 0]),
+    lambda x, y: mt.nn.functional.cross_entropy(x.sigmoid(), y), lambda x, y: mt.gather(x, 1, AT) * y[:, :2],
+    lambda x, y: mt.nn.functional.batch_norm(x, None, None, y[0], y[1], True), lambda x, y: x[1:3].mul(y[0]),
+    lambda x, y: mt.nn.functional.conv1d(x, y.reshape(4, 4, 1)), lambda x, y: x.double() * 2, lambda x, y: (x * y).detach_(),
+    lambda x, y: mt.nn.functional.linear(x, y), lambda x, y: mt.nn.functional.linear(x[None], y, y[0]),
 ]  # fmt: skip
 
 
@@ -395,9 +399,9 @@ def test_backward_through_hooks_twice_and_into_shared_gradients() -> None:
         found = [x.grad, x.requires_grad, x._version, x.device, hash(x) == id(x)]
         x.grad = None
         del x.grad
-        for wrong in (lambda: setattr(x, "grad", 1), lambda: setattr(x, "grad", x), lambda: setattr(x, "requires_grad", 1), lambda: setattr(x, "device", 1)):
+        for name, wrong in (("grad", 1), ("grad", x), ("requires_grad", 1), ("device", 1)):
             try:
-                wrong()
+                setattr(x, name, wrong)
             except (TypeError, RuntimeError, AttributeError) as error:
                 found.append((type(error), str(error) if not isinstance(error, AttributeError) else ""))
         with pytest.warns(UserWarning, match="not a leaf"):
@@ -422,7 +426,8 @@ def test_gradients_of_every_op() -> None:
                 arrays = sample.draw(case, d)
 
                 def make(arrays: Any = arrays) -> list[Any]:
-                    given = [None if a is None else mt.tensor(a.tolist(), dtype=getattr(mt, str(a.dtype))).reshape(a.shape) for a in arrays]
+                    given = [None if a is None else mt.tensor(a.tolist(), dtype=getattr(mt, str(a.dtype))) for a in arrays]
+                    given = [g if g is None else g.reshape(a.shape) for g, a in zip(given, arrays)]
                     return [g.requires_grad_() if g is not None and g.dtype.kind in "fc" else g for g in given]
 
                 call = lambda *given, sample=sample, case=case: sample.apply(given, case.attrs)
@@ -628,7 +633,8 @@ def test_memory_may_end_anywhere() -> None:
     a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
-    calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
+    calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
+    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
         for call in calls:
