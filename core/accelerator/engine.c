@@ -3,14 +3,16 @@
    A Fast stands before the Python function of an op. It does the usual case (tensors of one device and one dtype, no mode
    but the usual ones) and leaves every other, and what is wrong with it, to that function: the meaning of an operation is
    there. Attributes are read and written where the classes' __slots__ have them, so the classes themselves stay Python's.
-   What is done with tensors themselves is in `tensors.h`; `checksums.h` serves files. */
+   What is done with tensors themselves is in `tensors.h`, what a backward asks in `backward.h`; `checksums.h` serves files. */
 #include "checksums.h"
 #include "tensors.h"
+
+#include "backward.h"
 
 #include <float.h>
 #include <math.h>
 
-#define VERSION 13 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 14 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -320,13 +322,6 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     Py_DECREF(whole);
     return t;
 }
-
-/* Few calls come here: away from the others, which are slower where these lie among them, and short rather than quick. */
-#if defined(__GNUC__)
-#define COLD __attribute__((cold))
-#else
-#define COLD
-#endif
 
 /* Whether a shape broadcasts to another one. -1 for an error. */
 COLD static int goes_into(PyObject *part, PyObject *shape) {
@@ -671,7 +666,7 @@ COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* gu
 /* ---- random numbers: what `_draw` of ops/random.py does ---- */
 
 /* Whether the next words of a generator may be taken without its lock: nobody has it, and no level or capture draws. */
-static int may_take(PyObject *generator, PyObject *stack) {
+COLD static int may_take(PyObject *generator, PyObject *stack) {
     PyObject *capture = PyObject_GetAttr(modes, s_capture), *levels = capture ? PyObject_GetAttr(stack, s_levels) : NULL;
     PyObject *lock = levels ? PyObject_GetAttr(generator, s_lock) : NULL, *held = lock ? PyObject_CallMethodNoArgs(lock, s_locked) : NULL;
     int found = !held ? -1 : held == Py_False && capture == Py_None && PyTuple_Check(levels) && !PyTuple_GET_SIZE(levels);
@@ -684,7 +679,7 @@ static int may_take(PyObject *generator, PyObject *stack) {
 
 /* draw(generator, stack, kernel, shape, dtype, device, *rest): a tensor; None, and no words are taken, in an unusual case.
    The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
-static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
     static PyObject *keywords, *sole;
     if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) Py_RETURN_NONE;
     if (!keywords && !(keywords = Py_BuildValue("(ss)", "dtype", "device"))) return NULL;
@@ -735,11 +730,11 @@ COLD static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 }
 
 /* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
-   Returns the methods `own_storage` and `_share`, and what shows the slots `_dtype` and `_shape` to readers. */
+   Returns what takes the place of the classes' own methods and properties: descriptors, which have their names. */
 COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -761,8 +756,24 @@ COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
     static PyMemberDef shown[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"shape", T_OBJECT_EX, 0, READONLY, NULL}};
     shown[0].offset = at.dtype, shown[1].offset = at.shape;
-    return Py_BuildValue("(NNNN)", PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method),
-                         PyDescr_NewMember(class[TENSOR], &shown[0]), PyDescr_NewMember(class[TENSOR], &shown[1]));
+    PyObject *made = Py_BuildValue("[NNNNNNNN]", PyDescr_NewMember(class[TENSOR], &shown[0]), PyDescr_NewMember(class[TENSOR], &shown[1]),
+                                   PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method),
+                                   PyDescr_NewMethod(class[TENSOR], &of_tensors[0]), PyDescr_NewMethod(class[TENSOR], &of_tensors[1]),
+                                   PyDescr_NewMethod(class[NODE], &of_nodes[0]), PyDescr_NewMethod(class[NODE], &of_nodes[1]));
+    for (size_t i = 0; made && i < sizeof attributes / sizeof *attributes; i++) {
+        PyObject *property = PyObject_GetAttrString((PyObject *)class[TENSOR], attributes[i].name), *words = NULL, *shown = NULL;
+        if (property && (words = PyObject_GetAttrString(property, "__doc__")) && PyUnicode_Check(words)) attributes[i].doc = PyUnicode_AsUTF8(words);
+        attributes[i].closure = property; /* it and its words stay for good */
+        if (words) shown = PyDescr_NewGetSet(class[TENSOR], &attributes[i]);
+        if (!shown || PyList_Append(made, shown) < 0) Py_CLEAR(made);
+        Py_XDECREF(shown);
+    }
+    return made;
+}
+
+COLD static PyObject *writes_in_python(PyObject *Py_UNUSED(module), PyObject *function) { /* of mutation.py, which comes after `install` */
+    Py_XSETREF(write_py, Py_NewRef(function));
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
@@ -773,6 +784,8 @@ static PyMethodDef methods[] = {
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
     {"record", (PyCFunction)(void (*)(void))record_call, METH_FASTCALL, NULL},
+    {"write", (PyCFunction)(void (*)(void))write_fresh, METH_FASTCALL, NULL},
+    {"write_in_python", writes_in_python, METH_O, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -789,6 +802,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
         {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
+        {&s_packed, "packed"}, {&s_owns, "owns"}, {&s_copy, "copy"}, {&s_laid_out, "_laid_out"}, {&s_in_own_dtypes, "_in_own_dtypes"},
+        {&s_acquire, "acquire"}, {&s_release, "release"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

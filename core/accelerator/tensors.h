@@ -8,6 +8,12 @@
 
 #define MOST 8 /* operands, and attributes, of a fast case */
 #define MANY 1024 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
+/* Where few calls come, or each does much: away from the others, which are slower where these lie among them, and short rather than quick. */
+#if defined(__GNUC__)
+#define COLD __attribute__((cold))
+#else
+#define COLD
+#endif
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
 /* ---- the classes and objects that it knows: see `install` ---- */
@@ -17,9 +23,9 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, grad, table, backend, base, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
-    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
+    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second, pulls;
 } at;
 
 static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
@@ -29,7 +35,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
     {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
     {ALIASES, "laid", &at.laid},
-    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {LEAF, "first_use", &at.first_use}, {LEAF, "grad", &at.grad}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {DEVICE, "base", &at.base},
     {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
@@ -37,16 +44,17 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {NODE, "meta", &at.meta},
     {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
     {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
+    {OP, "pulls", &at.pulls},
 };
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta, *same;
+    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *modes, *Meta, *same;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
-    *s_differentiable, *s_torch_function;
+    *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -152,7 +160,13 @@ static PyObject *edge_of(PyObject *o, PyObject *seq) {
     if (!wants_grad(o)) return Py_NewRef(Py_None);
     PyObject *node = SLOT(o, at.node), *leaf = SLOT(o, at.leaf);
     if (node != Py_None) return Py_NewRef(node);
-    if (of(leaf, LEAF) && SLOT(leaf, at.first_use) && SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+    if (of(leaf, LEAF) && SLOT(leaf, at.first_use)) {
+        if (SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+        if (_PyType_Lookup(Py_TYPE(o), s_note_use) == _PyType_Lookup(class[TENSOR], s_note_use)) {
+            replace(leaf, at.first_use, Py_NewRef(seq));
+            return Py_NewRef(o);
+        }
+    }
     return PyObject_CallMethodOneArg(o, s_note_use, seq);
 }
 
@@ -305,7 +319,7 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
     return made;
 }
 
-/* The plan for operands of a list, NULL without an error where it is not one for so many. */
+/* The plan for operands of a list: it may be for more, which were left out, and for none of an op that takes any number. */
 static PyObject *plan_for(PyObject *op, PyObject *operands) {
     Py_ssize_t n = PyList_GET_SIZE(operands);
     PyObject *plans = PyObject_GetAttr(op, s_plans), *variadic = plans ? PyObject_GetAttr(op, s_variadic) : NULL, *plan = NULL;
@@ -319,7 +333,7 @@ static PyObject *plan_for(PyObject *op, PyObject *operands) {
     if (!plan) return NULL;
     PyObject *keep = PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) == 3 ? PyTuple_GET_ITEM(plan, 0) : NULL;
     PyObject *made = SLOT(op, at.node_class);
-    if (!keep || !PyTuple_Check(keep) || PyTuple_GET_SIZE(keep) != n || !made || !PyType_Check(made)) Py_CLEAR(plan);
+    if (!keep || !PyTuple_Check(keep) || !made || !PyType_Check(made)) Py_CLEAR(plan);
     return plan;
 }
 
@@ -345,11 +359,13 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     if (usual && !PyErr_Occurred()) plan = plan_for(op, operands);
     if (PyErr_Occurred()) return -1;
     Py_ssize_t n = plan ? PyList_GET_SIZE(operands) : 0;
-    for (Py_ssize_t i = 0; plan && i < n; i++)
+    Py_ssize_t most = plan ? PyTuple_GET_SIZE(PyTuple_GET_ITEM(plan, 0)) : 0;
+    if (most > n) most = n; /* operands that may be kept */
+    for (Py_ssize_t i = 0; plan && i < most; i++)
         if (PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), i) == Py_True && inferred(PyList_GET_ITEM(operands, i))) Py_CLEAR(plan);
     if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record, op, operands, attrs, out, t, NULL));
     PyObject *keep = PyTuple_GET_ITEM(plan, 0), *edges = NULL, *saved = NULL, *versions = NULL, *shapes = NULL, *meta = NULL, *held = NULL;
-    if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(n))) goto failed;
+    if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(most))) goto failed;
     int shared = 0, sizes_too = PyTuple_GET_ITEM(plan, 2) == Py_True;
     if (!sizes_too) {
         if (!(shape = PyObject_GetAttr(op, s_shape))) goto failed;
@@ -358,13 +374,13 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *a = PyList_GET_ITEM(operands, i), *edge = edge_of(a, SLOT(node, at.seq));
         if (!edge) goto failed;
-        int kept = PyTuple_GET_ITEM(keep, i) == Py_True;
+        int kept = i < most && PyTuple_GET_ITEM(keep, i) == Py_True;
         shared |= kept && is_shared(a);
         PyTuple_SET_ITEM(edges, i, edge);
-        PyTuple_SET_ITEM(saved, i, Py_NewRef(kept ? a : Py_None));
+        if (i < most) PyTuple_SET_ITEM(saved, i, Py_NewRef(kept ? a : Py_None));
     }
-    if (shared && !(versions = PyTuple_New(n))) goto failed;
-    for (Py_ssize_t i = 0; shared && i < n; i++) {
+    if (shared && !(versions = PyTuple_New(most))) goto failed;
+    for (Py_ssize_t i = 0; shared && i < most; i++) {
         PyObject *found = PyTuple_GET_ITEM(keep, i) == Py_True ? version_of(PyList_GET_ITEM(operands, i)) : Py_NewRef(zero);
         if (!found) goto failed;
         PyTuple_SET_ITEM(versions, i, found);
@@ -401,7 +417,7 @@ failed:
 
 /* ---- storages: what `own_storage` of tensor.py does ---- */
 
-static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+COLD static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
     PyObject *backend = Py_NewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
     if (a) {
@@ -506,7 +522,7 @@ static int is_alone(PyObject *x, PyObject *storage) {
 }
 
 /* _share(x, storage=None): a new leaf over the same memory, in that storage. */
-static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
+COLD static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
     PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
     PyObject *storage = n && args[0] != Py_None ? args[0] : own;
     if (!own && PyErr_Occurred()) return NULL;

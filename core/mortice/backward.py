@@ -8,7 +8,7 @@ from functools import cached_property
 from mortice import graph
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot
-from mortice.modes import modes, settle, watch
+from mortice.modes import modes, set_recording, settle, watch
 from mortice.shape import out_of_memory
 
 TYPE_CHECKING = False
@@ -56,19 +56,19 @@ def backward(
 
     Gradients are Tensors under `create_graph`, and where `tensors` says so: then they are of a level above the graph's.
     """
-    outer = modes.grad, modes.running
-    hooks = modes.saved_hooks
-    modes.grad, modes.running = create_graph, Run(roots, inputs is not None)
-    settle()
+    grad, outer, hooks = modes.grad, modes.running, modes.saved_hooks
+    run = Run(roots, inputs is not None)
     try:
+        modes.running = run
+        set_recording(create_graph)
         found = _walk(roots, grads, retain_graph, create_graph or tensors, inputs, accumulate)
-        for fn in modes.running.after:
+        for fn in run.after:
             fn()
         return found
     except MemoryError as error:
         raise out_of_memory("backward", None, None, error) from error
     finally:
-        modes.grad, modes.running = outer
+        modes.grad, modes.running = grad, outer  # at once: memory may end at a call
         if modes.saved_hooks is not hooks:  # a hook has entered saved_tensors_hooks, and not left them
             modes.saved_hooks = hooks
             watch()

@@ -1,8 +1,8 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
 `core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
-`record_one` and `record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `_share`, `ops.random._draw`, and
-`mutation.quickly` and `directly` do in the usual case.
+`record_one` and `record_two`, `OpNode.pull` and `owns`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage`, `_share`
+and `_accumulate`, `ops.random._draw`, and `mutation.quickly`, `directly` and `write` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
 """
@@ -18,7 +18,7 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import next_seq
 from mortice.modes import modes, special
-from mortice.node import _NOTHING, Const, Meta, OpNode, record, record_one, record_two
+from mortice.node import _NOTHING, Const, Meta, OpNode, raw_algebra, record, record_one, record_two, unbroadcast
 from mortice.rules import same
 from mortice.shape import SIZES, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 13  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 14  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
+replaced: dict[str, Any] = {}  # methods and properties in Python whose place it has taken
 # It counts on the interpreter's lock, and would bring it back to a build that runs without.
 if not os.environ.get("MORTICE_PURE") and getattr(sys, "_is_gil_enabled", lambda: True)():
     try:
@@ -59,8 +60,12 @@ def _install(op: type, as_view: Any) -> None:
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
+        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding,
     )  # fmt: skip
-    TensorBase.own_storage, TensorBase._share, TensorBase.dtype, TensorBase.shape = _engine.install(classes, objects)  # type: ignore
+    for made in _engine.install(classes, objects):
+        replaced[made.__name__] = getattr(made.__objclass__, made.__name__)
+        setattr(made.__objclass__, made.__name__, made)
+    TensorBase._grad = TensorBase.grad
     for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this
         vars(module)["make"] = _engine.make
         if module is not tensor:
@@ -98,6 +103,16 @@ def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None, 
     `operands` may find an op and its operands for the arguments.
     """
     found: Callable[..., Any] = fn if _engine is None else _engine.fast(kind, op, fn, shape, operands)
+    return found
+
+
+def writes(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what does as `mutation.write`, the usual case in C."""
+    if _engine is None:
+        return fn
+    replaced["write"] = fn
+    _engine.write_in_python(fn)
+    found: Callable[..., Any] = _engine.write
     return found
 
 

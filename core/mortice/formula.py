@@ -97,12 +97,13 @@ class Differentiable:
     """The part of an op that concerns its gradients."""
 
     # What recording reads each time lies in slots, which `fast` reads where they are.
-    __slots__ = ("no_grad_reason", "node_class", "plan_one", "plan_both", "plan_first", "plan_second",
+    __slots__ = ("no_grad_reason", "node_class", "plan_one", "plan_both", "plan_first", "plan_second", "pulls",
                  "__dict__", "__weakref__")  # fmt: skip
     name: str
     inputs: list[str]
     attrs: list[str]
     outputs: tuple[str, ...]
+    fixed: frozenset[int]
     variadic: bool
     shape: Callable[..., Any] | None
     differentiable: int
@@ -123,6 +124,7 @@ class Differentiable:
         self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
         self.plan_first: Plan | None = None
         self.plan_second: Plan | None = None
+        self.pulls: Any = None  # what `OpNode.pull` asks of the op, once it has formulas
         self.node_class: Any = None
         self.named_classes: dict[str, Any] = {}
 
@@ -146,6 +148,8 @@ class Differentiable:
         self.by_position = [self.formulas.get(name) for name in self.inputs]
         self.kept = set().union(*(f.out for f in (self.joint, *self.formulas.values()) if f is not None))
         self.kept_indices = tuple(sorted(i for i in self.kept if i >= self.differentiable))
+        each = tuple(f and (f.raw, f.fn) for f in self.by_position)
+        self.pulls = each, self.joint and (self.joint.raw, self.joint.fn), tuple(self.fixed), self.shape is broadcast
 
     def no_grad(self, reason: str = "its result does not change continuously") -> None:
         """Say that the operation has no gradient, and why."""

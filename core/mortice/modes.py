@@ -64,8 +64,8 @@ def settle() -> None:
     unusual = others or not modes.grad
     modes.quiet = unusual and not others
     if unusual is not modes.unusual:
-        modes.unusual = unusual
-        with _special_lock:
+        with _special_lock:  # where memory ends here, the next switch counts
+            modes.unusual = unusual
             special[0] += 1 if unusual else -1
 
 
@@ -74,9 +74,9 @@ def set_recording(value: bool) -> None:
     if modes.grad is value:
         return
     modes.grad = value
-    if not (modes.rerouted or modes.watched):  # by which it counts anyway
-        modes.quiet = modes.unusual = not value
+    if modes.unusual is value and not (modes.rerouted or modes.watched):  # by which it counts anyway
         with _special_lock:
+            modes.quiet = modes.unusual = not value
             special[0] += -1 if value else 1
 
 

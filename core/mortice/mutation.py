@@ -254,6 +254,9 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     storage.version += 1
 
 
+write = fast.writes(write)
+
+
 def written(tensors: Any, buffers: Any) -> None:
     """Change tensors to what a kernel gave for them: their own buffers where it has written in place."""
     for t, data in zip(tensors, buffers):

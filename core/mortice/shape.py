@@ -270,7 +270,7 @@ def infer_shape(op: str, shape: Sequence[int], numel: int) -> Size:
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return row-major strides in elements, as PyTorch counts them for empty tensors too."""
     strides, step = [], 1
-    for n in reversed(shape):
+    for n in reversed(tuple(shape)):  # of a Size each size would be a call
         strides.append(step)
         step *= max(n, 1)
     return tuple(reversed(strides))

@@ -24,11 +24,12 @@ from typing import Any
 import pytest
 
 import mortice as mt
-from mortice import fast
+from mortice import fast, node
 from mortice.modes import modes, special
 from mortice.node import Const, OpNode
 from mortice.op import OPS, Op
 from mortice.shape import SIZES
+from mortice.tensor import TensorBase
 
 pytestmark = pytest.mark.skipif(fast._engine is None, reason="mortice._engine was not built (no compiler, or MORTICE_PURE)")
 
@@ -300,6 +301,147 @@ def test_every_op_that_has_a_fast_case() -> None:
     assert len(standing - tried) < 20, sorted(standing - tried)
 
 
+@contextlib.contextmanager
+def walked_in_python() -> Iterator[None]:
+    """Leave to the Python functions what a backward does at nodes and leaves."""
+    with pytest.MonkeyPatch.context() as patch:
+        of_tensors = ("_accumulate", "grad", "requires_grad", "_version", "device")
+        for owner, name in (*[(OpNode, n) for n in ("pull", "owns")], *[(TensorBase, n) for n in of_tensors]):
+            patch.setattr(owner, name, fast.replaced[name])
+        patch.setattr(node, "WRITE", fast.replaced["write"])
+        yield
+
+
+def gradients(call: Callable[..., Any], make: Callable[[], list[Any]], write: bool = False) -> Any:
+    """Tell what two backwards leave at the leaves, or the error; with `write` operands change after the forward."""
+    given = make()
+    try:
+        for _ in range(2):
+            made = call(*given)
+            made = [t for t in (made if isinstance(made, (tuple, list)) else [made]) if isinstance(t, mt.Tensor) and t.requires_grad]
+            if write:
+                with mt.no_grad():
+                    for t in given[:1]:
+                        t.mul_(2)
+            mt.autograd.backward(made, [mt.full_like(t, 0.5) for t in made])
+    except Exception as error:  # noqa: BLE001 - errors are compared as well
+        return [type(error), str(error)]
+    leaves = [t for t in given if isinstance(t, mt.Tensor) and t.requires_grad]
+    kept = [t.grad for t in leaves]
+    found = [[told(t.grad, given), t._version, t.device, sum(t.grad is g for g in kept)] for t in leaves]
+    return [*found, [t._leaf is not None and t._leaf.first_use > 0 for t in leaves]]
+
+
+def leaves_like(*values: Any) -> Callable[[], list[Any]]:
+    return lambda: [v.clone().requires_grad_() if v.dtype.kind in "fc" else v for v in values]
+
+
+NODES: list[Any] = [
+    lambda x, y: x * y, lambda x, y: x * y[0], lambda x, y: x * y.sum(), lambda x, y: x * x + x, lambda x, y: x * 2.0,
+    lambda x, y: x.expand(2, 4, 4), lambda x, y: x + y, lambda x, y: x.t() + y, lambda x, y: x.clone(), lambda x, y: x.t(),
+    lambda x, y: x.exp() * y, lambda x, y: x.max(0), lambda x, y: mt.cat([x, y, x]), lambda x, y: x.unbind(),
+    lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0], y[1]), lambda x, y: x.to(mt.complex64) * y,
+    lambda x, y: mt.linalg.svd(x * AT.reshape(8)[:4]), lambda x, y: mt.nn.functional.cross_entropy(x, AT[:, 0]),
+    lambda x, y: mt.nn.functional.cross_entropy(x.sigmoid(), y), lambda x, y: mt.gather(x, 1, AT) * y[:, :2],
+    lambda x, y: mt.nn.functional.batch_norm(x, None, None, y[0], y[1], True), lambda x, y: x[1:3].mul(y[0]),
+    lambda x, y: mt.nn.functional.conv1d(x, y.reshape(4, 4, 1)), lambda x, y: x.double() * 2, lambda x, y: (x * y).detach_(),
+    lambda x, y: mt.nn.functional.linear(x, y), lambda x, y: mt.nn.functional.linear(x[None], y, y[0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", (False, True))
+@pytest.mark.parametrize("call", NODES)
+def test_backward(call: Any, write: bool) -> None:
+    for make in (leaves_like(X + 1, Y), leaves_like((X + 1).t(), Y), lambda: [X.clone().requires_grad_(), Y]):
+        with walked_in_python():
+            expected = gradients(call, make, write)
+        assert gradients(call, make, write) == expected
+
+
+def test_backward_through_hooks_twice_and_into_shared_gradients() -> None:
+    def packed() -> Any:
+        x = X.clone().requires_grad_()
+        with mt.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), mt.tensor):
+            (x * x).exp().neg().sum().backward()
+        return x.grad.tolist()
+
+    def twice() -> Any:
+        x = X.clone().requires_grad_()
+        z = (x * x).sum()
+        z.backward()
+        with pytest.raises(RuntimeError) as refused:
+            z.backward()
+        return str(refused.value), x.grad.tolist()
+
+    def seen() -> Any:
+        x = X.clone().requires_grad_()
+        x.grad = mt.zeros(4, 4)
+        part, twin = x.grad[1:3], x.grad.detach()
+        (x * Y).sum().backward()
+        return part.tolist(), twin.tolist(), x.grad._version, x.grad.stride()
+
+    def misshapen() -> Any:
+        x = X.clone().requires_grad_()
+        x.sum().backward()
+        x.data = mt.zeros(3)
+        with pytest.raises(RuntimeError) as refused:
+            x.sum().backward()
+        return str(refused.value)
+
+    def of_views() -> Any:
+        x = X.clone().requires_grad_()
+        x.t().backward(mt.ones(4, 4))
+        x.t().backward(Y)
+        return x.grad.tolist(), x.grad.stride(), x.grad._storage is None
+
+    def attributes() -> Any:
+        x = X.clone().requires_grad_()
+        found = [x.grad, x.requires_grad, x._version, x.device, hash(x) == id(x)]
+        x.grad = None
+        del x.grad
+        for name, wrong in (("grad", 1), ("grad", x), ("requires_grad", 1), ("device", 1)):
+            try:
+                setattr(x, name, wrong)
+            except (TypeError, RuntimeError, AttributeError) as error:
+                found.append((type(error), str(error) if not isinstance(error, AttributeError) else ""))
+        with pytest.warns(UserWarning, match="not a leaf"):
+            found.append((x * 2).grad)
+        return found
+
+    for case in (packed, twice, seen, misshapen, of_views, attributes):
+        with walked_in_python():
+            expected = case()
+        assert case() == expected, case.__name__
+    assert "gradient" in mt.Tensor.grad.__doc__
+
+
+def test_gradients_of_every_op() -> None:
+    """The samples of the conformance kit, backwards."""
+    record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
+    record.load_samples()
+    tried, wrong = set(), []
+    for sample in record.SAMPLES.values():
+        for d in (mt.float32, mt.complex64):
+            for case in sample.cases[:2] if sample.accepts(d) and sample.op in OPS else ():
+                arrays = sample.draw(case, d)
+
+                def make(arrays: Any = arrays) -> list[Any]:
+                    given = [None if a is None else mt.tensor(a.tolist(), dtype=getattr(mt, str(a.dtype))) for a in arrays]
+                    given = [g if g is None else g.reshape(a.shape) for g, a in zip(given, arrays)]
+                    return [g.requires_grad_() if g is not None and g.dtype.kind in "fc" else g for g in given]
+
+                call = lambda *given, sample=sample, case=case: sample.apply(given, case.attrs)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    with walked_in_python():
+                        expected = gradients(call, make)
+                    if gradients(call, make) != expected:
+                        wrong.append(f"{sample.id} {case} {d.name}")
+                tried.add(sample.op)
+    assert not wrong, "\n".join(wrong)
+    assert len(tried) > 200
+
+
 def test_modes_and_levels() -> None:
     a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
     with mt.no_grad():
@@ -491,6 +633,7 @@ def test_memory_may_end_anywhere() -> None:
     a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
+    calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
     calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
@@ -498,7 +641,7 @@ def test_memory_may_end_anywhere() -> None:
             for _ in range(3):
                 call()
             succeeded = False
-            for start in range(200):
+            for start in range(1000):
                 testing.set_nomemory(start, start + 1)
                 try:
                     call()

@@ -23,7 +23,9 @@ from mortice.tensor import TensorBase, make
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
     """Return a tensor, or several, as a tuple; a tensor without a value stands for an edge of the graph."""
-    return tuple([_at(t) if isinstance(t, GradientEdge) else t for t in ((x,) if isinstance(x, (TensorBase, GradientEdge)) else x)])
+    if isinstance(x, TensorBase):
+        return (x,)
+    return tuple([_at(t) if isinstance(t, GradientEdge) else t for t in ((x,) if isinstance(x, GradientEdge) else x)])
 
 
 def _at(edge: GradientEdge) -> Any:
@@ -112,11 +114,16 @@ def _start(
     given: Sequence[Any] = (None,) * len(outs) if grads is None else as_tuple(grads)
     if len(given) != len(outs):
         raise RuntimeError(f"{name}: got {len(outs)} tensors and {len(given)} gradients.")
-    if any([t._device.level is not None for t in outs]):
-        with set_grad_enabled(True):
-            outs, given = zip(*[_value(t, g, inputs) for t, g in zip(outs, given)])
-    seeds = [_seed(name, i, t, g, create_graph) for i, (t, g) in enumerate(zip(outs, given))]
-    above = any([g._device is not t._device for g, t in zip(seeds, outs)])
+    for t in outs:
+        if t._device.level is not None:
+            with set_grad_enabled(True):
+                outs, given = zip(*[_value(t, g, inputs) for t, g in zip(outs, given)])
+            break
+    seeds, above = [], False
+    for i, t in enumerate(outs):
+        g = _seed(name, i, t, given[i], create_graph)
+        above = above or g._device is not t._device
+        seeds.append(g)
     return outs, seeds if create_graph or above else [g._data for g in seeds], above
 
 

@@ -160,7 +160,8 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
     @property
     def is_sparse(self) -> bool:
         """Whether its layout is sparse_coo."""
-        return self.layout is sparse_coo
+        level = self._device.level  # `layout` spelled out, since optimisers ask it of every gradient
+        return level is not None and level.layout(self._data) is sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:

@@ -126,9 +126,9 @@ class Conversion(TensorBase):
         self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None
     ) -> None:
         """Compute the gradients of this tensor with respect to the leaves and add them to their `.grad`."""
-        from mortice.autograd import backward
+        import mortice.autograd as autograd  # `from` a package takes a microsecond each time
 
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        autograd.backward(self, gradient, retain_graph, create_graph, None, inputs)
 
     def detach_(self) -> Any:
         """Leave the graph in place."""

@@ -163,7 +163,7 @@ class FusedOptimizer(Optimizer):
             if not self.state.get(p):
                 self._begin(group, p)
         known = self._known()["step"]
-        if all([_stays(group, p) for p in params]):
+        if group.get("capturable") and all([_stays(group, p) for p in params]):
             # A replay counts where Python does not see it.
             for p in params:
                 known.pop(id(p), None)

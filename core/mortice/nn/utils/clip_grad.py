@@ -35,9 +35,9 @@ def get_total_norm(
         return mortice.tensor(0.0)
     norm_type = float(norm_type)  # "inf" is one
     with mortice.no_grad():
-        device = given[0].device
+        device, d = given[0].device, given[0].dtype
         # Norms of negative order refuse empty tensors, one by one.
-        if foreach is not False and norm_type >= 0 and _plain(given) and len({(t.device, t.dtype) for t in given}) == 1:
+        if foreach is not False and norm_type >= 0 and _plain(given) and all([t.device is device and t.dtype is d for t in given]):
             norms = mortice._vector_norms(given, norm_type)
         else:
             each = [mortice.linalg.vector_norm(t, norm_type) for t in given]
