@@ -381,7 +381,10 @@ def _of_class(result: Any, cls: Any, args: Any) -> Any:
             return result
         if type(result) is not Tensor or any([result is a for a in args]):
             return result.as_subclass(cls)  # others have it too
-        result.__class__ = cls
+        try:
+            result.__class__ = cls
+        except TypeError:  # one with slots, whose tensors have another layout
+            return result.as_subclass(cls)
     elif isinstance(result, (tuple, list)):
         made = [_of_class(r, cls, args) for r in result]
         return type(result)(*made) if hasattr(result, "_fields") else type(result)(made)

@@ -5,7 +5,8 @@ Tensor or a function meets what is no Tensor and has `__torch_function__`, the f
 to `Overridable` ones, which look at their arguments; the methods that look at theirs stand in a class put between Tensor
 and those derived from it. So the methods of plain tensors stay as they are, but while a mode is entered.
 
-Differs from torch: modes are not asked for the attributes of plain tensors.
+Differs from torch: modes are not asked for the attributes of plain tensors, and a class is not asked where a plain tensor's
+method gets its tensor (`plain.add(derived)`): functions, operators and the class's own methods ask.
 """
 
 from __future__ import annotations

@@ -542,3 +542,74 @@ def test_what_an_operator_of_a_class_cannot_take_is_left_to_the_other_operand() 
         kept + object()
     with pytest.raises(TypeError, match="len"):  # of what has no other operand the reason is told
         len(kept.sum())
+
+
+class Slotted(mt.Tensor):
+    """A class with slots, whose tensors have another layout than Tensor's."""
+
+    __slots__ = ("scale",)
+
+
+def test_a_class_with_slots_is_computed_with_and_stays_in_the_graph():
+    x = mt.tensor([1.0, -2.0], requires_grad=True)
+    y = x.as_subclass(Slotted)
+    for made in (y + 1, mt.exp(y), y.sum(), y[0], *mt.split(y, 1), 2 / y, mt.cat([x, y])):
+        assert type(made) is Slotted
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, -4.0]
+    z = mt.ones(2).as_subclass(Slotted)
+    base = z.view(2, 1)
+    z.mul_(3)
+    assert type(base) is Slotted and base.tolist() == [[3.0], [3.0]]
+    z.scale = 2
+    assert z.scale == 2 and "scale" not in z.__dict__
+
+
+def _through(x: Any, weights_only: bool) -> Any:
+    file = io.BytesIO()
+    mt.save(x, file)
+    file.seek(0)
+    with mt.serialization.safe_globals([Slotted]):
+        return mt.load(file, weights_only=weights_only)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: _through(x, True), lambda x: _through(x, False)],
+    ids=["copy", "deepcopy", "pickle", "save", "save all"],
+)
+def test_what_a_class_has_in_slots_is_copied_and_kept_in_files(again):
+    x = mt.tensor([1.0, 2.0]).as_subclass(Slotted)
+    x.scale, x.other = [3], "there"
+    made = again(x)
+    assert type(made) is Slotted and made.tolist() == [1.0, 2.0] and made.scale == [3] and made.other == "there"
+    assert (made.scale is x.scale) == (again is copy.copy)
+
+
+def test_a_file_may_set_no_slot_of_tensor_itself():
+    x = mt.tensor([1.0]).as_subclass(Slotted)
+    x.scale = 1
+    file = io.BytesIO()
+    mt.save(x, file, _use_new_zipfile_serialization=False)  # without checksums
+    data = file.getvalue().replace(b"scale", b"_leaf")
+    with mt.serialization.safe_globals([Slotted]), pytest.raises(pickle.UnpicklingError, match="sets the attribute ._leaf."):
+        mt.load(io.BytesIO(data))
+
+
+def test_a_class_is_not_asked_while_its_tensor_is_made():
+    class Weight(mt.Tensor):
+        def __new__(cls, data: Any) -> Any:
+            made = mt.Tensor._make_subclass(cls, data, True)
+            made.calls = []
+            return made
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            for a in args:
+                if isinstance(a, Weight):
+                    a.calls.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    made = Weight(mt.ones(2))
+    with DisableTorchFunctionSubclass():
+        assert made.calls == [] and made.requires_grad

@@ -83,7 +83,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Return a tensor of a class on the storage of another, outside its graph: what classes of weights are made with."""
         made = Tensor.__new__(cls, data)
-        made.requires_grad = require_grad
+        Tensor.requires_grad.__set__(made, require_grad)  # the class is not asked: its tensor is not finished
         return made
 
     @staticmethod
@@ -98,7 +98,16 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
                 f"as_subclass: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible; got {cls}."
             )
         seen: Any = Operators.__getitem__(self, ...)  # a class may have an index of its own
-        seen.__class__ = cls
+        try:
+            seen.__class__ = cls
+        except TypeError:  # one with slots, whose tensors have another layout
+            made = object.__new__(cls)
+            for name in TensorBase.__slots__:
+                if name[1] != "_" and hasattr(seen, name):
+                    setattr(made, name, getattr(seen, name))
+            if made._storage is not None:
+                made._storage.add(made)
+            return made
         return seen
 
     def __init_subclass__(cls, **options: Any) -> None:

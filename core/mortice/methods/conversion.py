@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from importlib import import_module
 
 from mortice.backends.host import HostBuffer
@@ -142,7 +143,7 @@ class Conversion(TensorBase):
     def __copy__(self) -> Any:
         # The same memory, so that a shallow copy of a module trains the module's own parameters.
         t = _over(self, self.detach())
-        t.__dict__.update(self.__dict__)
+        _take_over(t, self.__dict__, slots_of(self))
         return t
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -158,7 +159,7 @@ class Conversion(TensorBase):
 
         t = _over(self, copied(self.detach(), memo))
         memo[id(self)] = t
-        t.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        _take_over(t, *copy.deepcopy((self.__dict__, slots_of(self)), memo))
         if self._leaf is not None and self._leaf.grad is not None:
             t._state().grad = copy.deepcopy(self._leaf.grad, memo)
         return t
@@ -170,7 +171,10 @@ class Conversion(TensorBase):
             return import_module("mortice.subclasses").pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
-        kept = self.__dict__ if type(self).__getstate__ is object.__getstate__ else self.__getstate__()
+        slots = slots_of(self)
+        kept = (self.__dict__, slots) if slots else self.__dict__
+        if type(self).__getstate__ is not object.__getstate__:
+            kept = self.__getstate__()
         kind, (head, _, rest) = type(self), type(self).__module__.partition(".")
         # A program in which mortice stands for PyTorch writes what others can read too.
         named: Any = (f"mortice.{rest}".rstrip("."), kind.__name__) if head == "torch" else kind
@@ -178,7 +182,19 @@ class Conversion(TensorBase):
 
     def __setstate__(self, state: Any) -> None:
         """Take over the attributes that a pickle has kept."""
-        self.__dict__.update(state)
+        _take_over(self, *(state if isinstance(state, tuple) else (state, {})))
+
+
+def slots_of(x: Any) -> dict[str, Any]:
+    """Return what is in the slots of a tensor's class, which are no part of `__dict__`."""
+    names = copyreg._slotnames(type(x))  # type: ignore[attr-defined]
+    return {name: getattr(x, name) for name in names if not hasattr(TensorBase, name) and hasattr(x, name)}
+
+
+def _take_over(t: Any, attributes: dict[str, Any], slots: dict[str, Any]) -> None:
+    t.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(t, name, value)
 
 
 def _over(x: Any, seen: Any) -> Any:

@@ -13,6 +13,7 @@ from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from enum import Enum
+from types import MemberDescriptorType
 from typing import Any
 
 from mortice.backends.host import HostBuffer
@@ -284,13 +285,17 @@ def _wrapper(kind: Any, args: Any, state: Any) -> Any:
 
 
 def _with_state(obj: Any, state: Any) -> Any:
-    """Set the attributes that a user gave to a tensor or an OrderedDict; none may hide one of the class."""
-    if isinstance(state, tuple) and len(state) == 2 and not state[1]:
-        state = state[0]
-    for name, value in (state or {}).items():
-        if not isinstance(name, str) or name.startswith("__") or hasattr(type(obj), name):
+    """Set the attributes that a user gave to a tensor or an OrderedDict; none may hide one of the class but its slots."""
+    state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    for name, value in {**(state or {}), **(slots or {})}.items():
+        of_class = getattr(type(obj), name, None) if isinstance(name, str) else None
+        is_slot = isinstance(of_class, MemberDescriptorType) and not hasattr(TensorBase, name)
+        if not isinstance(name, str) or name.startswith("__") or (hasattr(type(obj), name) and not is_slot):
             raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {type(obj).__name__}.")
-        obj.__dict__[name] = value
+        if is_slot:
+            setattr(obj, name, value)
+        else:
+            obj.__dict__[name] = value
     return obj
 
 

@@ -7,7 +7,6 @@ of some. A wrapper has a shape, a dtype and a device alone; what its elements ar
 from __future__ import annotations
 
 import contextlib
-import copyreg
 import sys
 from collections.abc import Iterator
 from functools import cache, partial
@@ -23,6 +22,7 @@ from mortice.device import Device
 from mortice.dispatching import _tensors, _told
 from mortice.graph import Slot
 from mortice.methods import _disabled_torch_function_impl
+from mortice.methods.conversion import slots_of
 from mortice.modes import modes, no_grad, set_recording
 from mortice.node import TENSOR_KERNELS, Const, record
 from mortice.shape import contiguous_strides
@@ -71,8 +71,7 @@ def _of_class(cls: Any, data: Any, device: Device, like: Any, requires_grad: boo
 
 def attributes(t: Any) -> dict[str, Any]:
     """Return what a tensor's class has made of it, by name."""
-    names = [n for n in copyreg._slotnames(type(t)) if hasattr(t, n) and not hasattr(TensorBase, n)]  # type: ignore[attr-defined]
-    return {**t.__dict__, **{n: getattr(t, n) for n in names}}
+    return {**t.__dict__, **slots_of(t)}
 
 
 def _with(t: Any, state: Any) -> Any:
