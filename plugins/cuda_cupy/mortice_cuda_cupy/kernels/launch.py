@@ -6,8 +6,11 @@ current device; nothing here waits for them. None stands for an operand that is 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import operator
+import struct
+import threading
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from math import prod
@@ -174,8 +177,94 @@ def ready(*numbers: Any) -> tuple[Any, ...]:
     return tuple(map(_argument(), numbers))
 
 
+# ---- launches whose geometry is known ----
+
+_MOST = 64  # parameters of a kernel
+
+
+class _Words(threading.local):
+    """A word for each parameter of the next launch of this thread, and the array of where they are."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        # The driver asks for a context of the thread; what CuPy does has one made, but memory of its pool takes nothing.
+        cupy.cuda.runtime.memGetInfo()
+        self.words = bytearray(8 * _MOST)
+        held = (ctypes.c_char * len(self.words)).from_buffer(self.words)
+        start = ctypes.addressof(held)
+        self._held = held, (ctypes.c_void_p * _MOST)(*range(start, start + 8 * _MOST, 8))
+        self.places = ctypes.addressof(self._held[1])
+
+
+_words = functools.cache(_Words)
+# How each kind of parameter is written: an array, one that may be None, memory, an address, a number; all take a word.
+_GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{}.ptr", "i": "{}", "w": "{}", "f": "{}"}
+_FORMS = {"f": "d", "i": "q"}  # the rest are words without a sign
+
+
+def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Callable[..., None]:
+    """Return a kernel's launch in one geometry, as a function of what differs between calls.
+
+    `takes` has a letter for each parameter: "x" an array, "o" an array or None, "m" memory by `scratch`, "i" an int, "w" a word
+    without a sign, such as an address, "f" a float, and "=" the next of `known`. CuPy looks at each argument's class; here what each is
+    has been decided before.
+    """
+    handle = getattr(kernel, "ptr", None)
+    if handle is None:  # one of several devices' kernels, or of a stand-in
+        rest = iter(known)
+        row = [next(rest) if letter == "=" else _GIVEN for letter in takes]
+
+        def launch(*given: Any) -> None:
+            left = iter(given)
+            values = [next(left) if x is _GIVEN else x for x in row]
+            kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]))
+
+        return launch
+    import cupy
+
+    sizes = [n for given in (grid, block) for n in (*given, 1, 1)[:3]]
+    kinds = iter(["f" if isinstance(x, float) else "i" for x in known])
+    layout = [_FORMS.get(next(kinds) if letter == "=" else letter, "Q") for letter in takes]
+    pack, run = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver.launchKernel
+    numbers = [0 if x is None else x for x in known]
+    return _written(takes)(_words(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _written(takes: str) -> Any:
+    """Return what makes such a function, written out: a loop over the parameters would take longer than the launch."""
+    names = [f"{'known' if letter == '=' else 'x'}{i}" for i, letter in enumerate(takes)]
+    values = [name if letter == "=" else _GIVEN[letter].format(name) for name, letter in zip(names, takes)]
+    known, given = ([n for n, letter in zip(names, takes) if (letter == "=") == fixed] for fixed in (True, False))
+    text = (
+        f"def make({', '.join(['here', 'stream', 'run', 'kernel', *'abcdef', 'pack', *known])}):\n"
+        f" def launch({', '.join(given)}):\n"
+        "  at = stream().ptr\n"
+        f"  pack(here.words, 0, {', '.join(values)})\n"
+        "  run(kernel, a, b, c, d, e, f, 0, at, here.places, 0)\n"
+        " return launch\n"
+    )
+    found: dict[str, Any] = {}
+    exec(text, found)
+    return found["make"]
+
+
+@functools.cache
+def _allocator() -> Any:
+    import cupy
+
+    return getattr(getattr(cupy, "cuda", None), "alloc", None) if array_maker() is not getattr(cupy, "empty", None) else None
+
+
+def scratch(size: int) -> Any:
+    """Return memory of some bytes for a kernel to work in: without an array around it, which takes longer to make."""
+    alloc = _allocator()
+    return empty((size,), "u1") if alloc is None else alloc(size)
+
+
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "axes_of", "bfloat16", "bool_", "dense", "empty",
-    "array_maker", "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod",
-    "ready", "tiles", "uint8",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "array_maker", "axes_of", "bfloat16", "bool_", "dense",
+    "empty", "float16", "float32", "float64", "in_order", "int32", "int64", "launcher", "lie_alike", "over_elements", "over_rows", "prod",
+    "ready", "scratch", "tiles", "uint8",
 ]  # fmt: skip
