@@ -198,8 +198,8 @@ class _Words(threading.local):
 
 
 _words = functools.cache(_Words)
-# How each kind of parameter is written: an array, one that may be None, memory, an address, a number; all take a word.
-_GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{}.ptr", "i": "{}", "w": "{}", "f": "{}"}
+# How what each letter of `launcher` stands for is written; all take a word.
+_GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{}.ptr"}  # the rest as they are
 _FORMS = {"f": "d", "i": "q"}  # the rest are words without a sign
 
 
@@ -208,43 +208,51 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
 
     `takes` has a letter for each parameter: "x" an array, "o" an array or None, "m" memory by `scratch`, "i" an int, "w" a word
     without a sign, such as an address, "f" a float, and "=" the next of `known`. CuPy looks at each argument's class; here what each is
-    has been decided before.
+    has been decided before. With an "s", an array or None that is the same for a series of launches, what is returned takes these
+    first, and returns the launch for as long as the caller holds them.
     """
     handle = getattr(kernel, "ptr", None)
     if handle is None:  # one of several devices' kernels, or of a stand-in
-        rest = iter(known)
-        row = [next(rest) if letter == "=" else _GIVEN for letter in takes]
 
-        def launch(*given: Any) -> None:
-            left = iter(given)
-            values = [next(left) if x is _GIVEN else x for x in row]
-            kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]))
+        def series(*same: Any) -> Callable[..., None]:
+            def launch(*given: Any) -> None:
+                left = {"=": iter(known), "s": iter(same)}
+                rest = iter(given)
+                values = [next(left.get(letter, rest)) for letter in takes]
+                kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]))
 
-        return launch
+            return launch
+
+        return series if "s" in takes else series()
     import cupy
 
     sizes = [n for given in (grid, block) for n in (*given, 1, 1)[:3]]
     kinds = iter(["f" if isinstance(x, float) else "i" for x in known])
     layout = [_FORMS.get(next(kinds) if letter == "=" else letter, "Q") for letter in takes]
     pack, run = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver.launchKernel
-    numbers = [0 if x is None else x for x in known]
+    numbers = [0 if x is None else x if isinstance(x, float) else int(x) for x in known]
     return _written(takes)(_words(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
 
 
 @functools.cache
 def _written(takes: str) -> Any:
     """Return what makes such a function, written out: a loop over the parameters would take longer than the launch."""
-    names = [f"{'known' if letter == '=' else 'x'}{i}" for i, letter in enumerate(takes)]
-    values = [name if letter == "=" else _GIVEN[letter].format(name) for name, letter in zip(names, takes)]
-    known, given = ([n for n, letter in zip(names, takes) if (letter == "=") == fixed] for fixed in (True, False))
-    text = (
-        f"def make({', '.join(['here', 'stream', 'run', 'kernel', *'abcdef', 'pack', *known])}):\n"
-        f" def launch({', '.join(given)}):\n"
-        "  at = stream().ptr\n"
-        f"  pack(here.words, 0, {', '.join(values)})\n"
-        "  run(kernel, a, b, c, d, e, f, 0, at, here.places, 0)\n"
-        " return launch\n"
+    names = [f"x{i}" for i in range(len(takes))]
+    values = [_GIVEN.get(letter, "{}").format(name) for name, letter in zip(names, takes)]
+    of = lambda letters: [name for name, letter in zip(names, takes) if letter in letters]
+    known, same, given = of("="), of("s"), [name for name, letter in zip(names, takes) if letter not in "=s"]
+    text = f"def make({', '.join(['here', 'stream', 'run', 'kernel', *'abcdef', 'pack', *known])}):\n"
+    if same:
+        text += f" def series({', '.join(same)}):\n"
+        text += "".join([f"  {name} = {_GIVEN['o'].format(name)}\n" for name in same])
+    text += (
+        f"  def launch({', '.join(given)}):\n"
+        "   at = stream().ptr\n"
+        f"   pack(here.words, 0, {', '.join(values)})\n"
+        "   run(kernel, a, b, c, d, e, f, 0, at, here.places, 0)\n"
+        "  return launch\n"
     )
+    text += " return series\n" if same else ""
     found: dict[str, Any] = {}
     exec(text, found)
     return found["make"]
