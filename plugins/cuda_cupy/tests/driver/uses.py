@@ -243,8 +243,26 @@ def short_cuts() -> None:
     assert not views, f"methods of another class are bound to the backend: {views}"
 
 
+def launches() -> None:
+    """What a launch is told is written where the driver looks for it, in each thread and by each way."""
+    x, memory = ones(3)._data, launch.scratch(100)
+    kernel = launch.Program("elementwise.cu", "fill<u64>", types=launch.FLOATS).get(launch.float32, "fill<u64>")
+    run = launch.launcher(kernel, (2, 3), (32, 4), "xo=m=fiw==", 7, None, 0.5, np.bool_(True))
+    wanted = [x.data.ptr, 0, 7, memory.ptr, 0, 0xBFF8 << 48, (1 << 64) - 3, 1 << 63, 0x3FE0 << 48, 1]
+    assert stub.parameters(lambda: run(x, None, memory, -1.5, -3, 1 << 63), 10) == wanted
+    assert stub.parameters(lambda: run(x, x, memory, -1, -3, np.uint64(1 << 63)), 2) == [x.data.ptr] * 2
+    series = launch.launcher(kernel, (2,), (32,), "sxs=i", 9)(x, None)
+    assert stub.parameters(lambda: series(x, 4), 5) == [x.data.ptr, x.data.ptr, 0, 9, 4]
+    # The same as CuPy hands over itself.
+    assert stub.parameters(lambda: kernel((2,), (32,), (x, 7, 0.5)), 3) == [x.data.ptr, 7, 0x3FE0 << 48]
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(stub.parameters(lambda: series(x, 5), 5)))
+    other.start(), other.join()
+    assert found == [[x.data.ptr, x.data.ptr, 0, 9, 5]]
+
+
 def uses() -> Iterator[tuple[str, Callable[[], None]]]:
-    for use in (short_cuts, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
+    for use in (short_cuts, launches, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
         yield use.__name__, use
     for use, dtypes in (
         (elementwise, DTYPES), (reductions, DTYPES), (movement, DTYPES), (layers, FLOATS), (optimisers, FLOATS), (drawn, FLOATS),
