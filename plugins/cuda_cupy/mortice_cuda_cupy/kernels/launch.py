@@ -17,7 +17,7 @@ from math import prod
 from typing import Any
 
 from mortice.backends import DTYPES, DType
-from mortice_cuda_cupy.kernels.build import Module
+from mortice_cuda_cupy.kernels.build import Everywhere, Module
 
 _BY_NAME = {d.name: d for d in DTYPES}
 bfloat16, float16, float32, float64, bool_, uint8, int32, int64 = (
@@ -163,20 +163,6 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return array_maker()(shape if shape.__class__ is tuple else tuple(shape), dtype)
 
 
-@functools.cache
-def _argument() -> Callable[[Any], Any]:
-    try:
-        from cupy._core._scalar import CScalar
-    except ImportError:  # another CuPy than is known, or a stand-in
-        return lambda number: number
-    return CScalar  # type: ignore[no-any-return]
-
-
-def ready(*numbers: Any) -> tuple[Any, ...]:
-    """Return numbers as arguments of launches that are made once: CuPy converts those that it is handed at every launch."""
-    return tuple(map(_argument(), numbers))
-
-
 # ---- launches whose geometry is known ----
 
 _MOST = 64  # parameters of a kernel
@@ -211,8 +197,18 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
     has been decided before. With an "s", an array or None that is the same for a series of launches, what is returned takes these
     first, and returns the launch for as long as the caller holds them.
     """
+    if isinstance(kernel, Everywhere):
+        found: dict[Any, Callable[..., Any]] = {}
+
+        def here(*given: Any) -> Any:
+            own = kernel.here()
+            if own not in found:
+                found[own] = launcher(own, grid, block, takes, *known)
+            return found[own](*given)
+
+        return here
     handle = getattr(kernel, "ptr", None)
-    if handle is None:  # one of several devices' kernels, or of a stand-in
+    if handle is None:  # a stand-in's
 
         def series(*same: Any) -> Callable[..., None]:
             def launch(*given: Any) -> None:
@@ -274,5 +270,5 @@ def scratch(size: int) -> Any:
 __all__ = [
     "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "array_maker", "axes_of", "bfloat16", "bool_", "dense",
     "empty", "float16", "float32", "float64", "in_order", "int32", "int64", "launcher", "lie_alike", "over_elements", "over_rows", "prod",
-    "ready", "scratch", "tiles", "uint8",
+    "scratch", "tiles", "uint8",
 ]  # fmt: skip
