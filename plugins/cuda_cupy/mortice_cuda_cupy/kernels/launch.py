@@ -1,7 +1,8 @@
 """From sources to launches: which templates a source is compiled with, and geometry.
 
 A program is compiled when it is first asked for, and the result kept on disk. Kernels go to the current stream of the
-current device; nothing here waits for them. None stands for an operand that is not there.
+current device; nothing here waits for them. None stands for an operand that is not there. What is launched again and again with the same
+sizes goes by `launcher`, whose plans are kept by what they depend on.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
             return found[own](*given)
 
         return here
-    handle = getattr(kernel, "ptr", None)
+    handle = getattr(kernel, "ptr", None)  # for good: programs keep their kernels
     if handle is None:  # a stand-in's
 
         def series(*same: Any) -> Callable[..., None]:
