@@ -82,7 +82,10 @@ def _affine(x: Any, w: Any, bias: Any) -> Any:
     if (at[0] | at[1] | at[2]) % _ALIGNED:
         return None
     place = handle(x.data.device_id)
-    known = (x.dtype, x.shape, x.strides, w.dtype, w.shape, w.strides, bias.dtype, bias._c_contiguous, settings.matmul_precision)
+    known = (
+        x.dtype, x.shape, None if x._c_contiguous else x.strides, w.dtype, w.shape, None if w._c_contiguous else w.strides, bias.dtype,
+        bias._c_contiguous, settings.matmul_precision,
+    )  # fmt: skip
     plan = place.plans.get(known)
     if plan is None:
         if len(place.plans) >= _KEPT:

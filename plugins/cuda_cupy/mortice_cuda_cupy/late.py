@@ -17,11 +17,18 @@ import numpy as np
 
 from mortice_cuda_cupy.graphs import current_capture
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import INTEGERS, int64
+from mortice_cuda_cupy.kernels.launch import INTEGERS, Plans, int64, launcher
 from mortice_cuda_cupy.kernels.reduce import FEW, LOOK
 
 _PLACES = 4096  # for answers: more checks than a device has launches under way
 _NOTE = "The call that it is about came earlier: its device was not waited for."
+
+
+def _look(dtype: Any, n: int) -> Any:
+    return launcher(LOOK.get(dtype, "look<{T}>"), (1,), (min(-(-n // 32) * 32, 1024),), "xw=ii", n)
+
+
+_looks = Plans(_look)
 
 
 class _Thread(threading.local):
@@ -33,6 +40,7 @@ class LateChecks:
     """refuse_outside."""
 
     _answers: Any = None
+    _place: int
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._late, self._numbers = _Thread(), itertools.count(1)
@@ -47,7 +55,7 @@ class LateChecks:
         if self._answers is None:  # the least, the greatest and the number of a check; for good, as kernels write there
             made = np.frombuffer(cupy.cuda.alloc_pinned_memory(24 * _PLACES), np.int64, 3 * _PLACES).reshape(-1, 3)
             made[:] = 0
-            self._answers = made
+            self._answers, self._place = made, made.ctypes.data
         dtype, skip = self.dtype_of(x), low if allowed is None else allowed  # type: ignore[attr-defined]
         if dtype not in INTEGERS:
             x, dtype = self.astype(x, int64), int64  # type: ignore[attr-defined]
@@ -56,10 +64,7 @@ class LateChecks:
                 x, skip = self.where(self.equal(x, allowed), low, x), low  # type: ignore[attr-defined]
             x = self.concat([self.reshape(end(x), (1,)) for end in (self.min, self.max)], axis=0)  # type: ignore[attr-defined]
         number = next(self._numbers)
-        place = self._answers.ctypes.data + 24 * (number % _PLACES)
-        LOOK.get(dtype, "look<{T}>")(
-            (1,), (min(-(-x.size // 32) * 32, 1024),), (contiguous(x), place, x.size, skip, number)
-        )
+        _looks[dtype, x.size](contiguous(x), self._place + 24 * (number % _PLACES), skip, number)
         self._late.asked.append((number, (low, high, error)))
         self.raise_late(own=number)
 

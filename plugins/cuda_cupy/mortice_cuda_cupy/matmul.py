@@ -30,6 +30,7 @@ ONE = {name: pair.ctypes.data for name, pair in _SCALARS.items()}
 ZERO = {name: pair.ctypes.data + pair.itemsize for name, pair in _SCALARS.items()}
 _SCALARS |= dict.fromkeys(("float16", "bfloat16"), _SCALARS["float32"])
 _SINGLE = ("float32", "complex64")
+_NATIVE = frozenset([BFLOAT16, *[np.dtype(name) for name in TYPES if name != "bfloat16"]])
 _PLANS = 4096  # that are kept
 _MOST = (1 << 31) - 1
 
@@ -52,7 +53,7 @@ class Products(KernelMixin):
     """matmul."""
 
     def matmul(self, x: Any, y: Any) -> Any:
-        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides))
+        plan = _plans.get(_known(x, y))
         if plan is None:
             if x.dtype.name not in TYPES:
                 # Integers have no cuBLAS; CuPy multiplies them by a kernel of its own, bools as 0 and 1.
@@ -64,12 +65,12 @@ class Products(KernelMixin):
 
     def product_into(self, out: Any, x: Any, y: Any, *, add: bool = False) -> None:
         """Write the product of two floating matrices into one in row-major order, or add it to that."""
-        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides)) or _new_plan(x, y)
+        plan = _plans.get(_known(x, y)) or _new_plan(x, y)
         plan.run(x, y, out, add)
 
     def turned_product(self, x: Any, y: Any, turn: int, out: Any = None) -> Any:
         """Return the product of floating matrices, into `out` if given; `turn` is 1 where x is to be transposed, 2 for y."""
-        key = turn, x.dtype, x.shape, x.strides, y.shape, y.strides
+        key = _known(x, y, turn)
         plan = _plans.get(key)
         if plan is not None and not plan.copied:
             return plan.run(x, y, out)  # which asks for no more than where they begin
@@ -85,14 +86,23 @@ class Products(KernelMixin):
                 plan = _new_plan(g.reshape(-1, g.shape[-1]).T, x.reshape(-1, x.shape[-1]), key)
             if plan is not None and not plan.copied:
                 return plan.run(g, x)
+        elif g.ndim == x.ndim == 2 and g.dtype == x.dtype and g.dtype in _NATIVE:
+            return self.turned_product(g, x, 1)
         return NamespaceBackend.linear_weight_grad(self, g, x)
 
 
 def _new_plan(x: Any, y: Any, key: Any = None) -> _Plan:
     if len(_plans) >= _PLANS:
         _plans.clear()
-    plan = _plans[key or (x.dtype, x.shape, x.strides, y.shape, y.strides)] = _Plan(x, y)
+    plan = _plans[key or _known(x, y)] = _Plan(x, y)
     return plan
+
+
+def _known(x: Any, y: Any, turn: int = 0) -> tuple[Any, ...]:
+    """Return what a plan depends on. Strides, of which CuPy makes a tuple each time, are asked for where shapes do not tell."""
+    return (
+        turn, x.dtype, x.shape, None if x._c_contiguous else x.strides, y.shape, None if y._c_contiguous else y.strides
+    )  # fmt: skip
 
 
 class _Plan:

@@ -318,12 +318,17 @@ def test_the_first_nan_is_the_largest() -> None:
 
 
 def test_indices_are_refused_when_the_answer_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mortice_cuda_cupy.late import LOOK
+    from mortice_cuda_cupy import late
 
-    get, later = LOOK.get, []
+    looks, later = late._looks, []
     x, table = mt.tensor([1, 9], device="cuda"), mt.ones(3, 2, device="cuda")
     logits = mt.zeros(2, 3, device="cuda")
-    monkeypatch.setattr(LOOK, "get", lambda *which: lambda *launch: later.append((get(*which), launch)))
+
+    class Later:
+        def __getitem__(self, known: Any) -> Any:
+            return lambda *given: later.append((looks[known], given))
+
+    monkeypatch.setattr(late, "_looks", Later())
     for refused, text in (
         (lambda: mt.nn.functional.embedding(x, table), "embedding: index out of range in self; got 9 for 3 rows."),
         (lambda: mt.nn.functional.cross_entropy(logits, x), "cross_entropy: Target 9 is out of bounds for 3 classes."),
@@ -334,8 +339,8 @@ def test_indices_are_refused_when_the_answer_is_there(monkeypatch: pytest.Monkey
         mt.nn.functional.cross_entropy(logits, mt.tensor([-100, 2], device="cuda"))  # nothing wrong
         assert table.sum().item() == 6.0
         while later:
-            look, launch = later.pop(0)
-            look(*launch)
+            look, given = later.pop(0)
+            look(*given)
         with pytest.raises(IndexError, match=re.escape(text)) as caught:
             table.sum().item()
         assert "came earlier" in caught.value.__notes__[0]

@@ -21,10 +21,16 @@ fake_cupy = pytest.importorskip("fake_cupy", reason="launches are counted on the
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count launches by kernel, products, waits, and copies to the host or from it."""
+    import gc
+
     import fake_array
     import fake_runtime
 
-    from mortice_cuda_cupy.kernels.launch import Program
+    from mortice_cuda_cupy.kernels.launch import Plans, Program
+
+    for plans in gc.get_objects():
+        if isinstance(plans, Plans):
+            plans.clear()  # whose launches are made already, and not counted
 
     found: Counter[str] = Counter()
     get = Program.get.__wrapped__
@@ -46,7 +52,16 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
-def test_scores_of_attention_are_whole_where_that_makes_no_new_peak(done: Counter[str]) -> None:
+def test_scores_of_attention_are_whole_where_they_are_few(done: Counter[str]) -> None:
+    q = mt.ones(2, 64, 16, device="cuda", requires_grad=True)
+    mt.nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
+    assert (done["attend_rows"], done["attend_grad_rows"]) == (1, 1)
+
+
+def test_scores_of_attention_are_whole_where_that_makes_no_new_peak(
+    done: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mortice_cuda_cupy.kernels.attention._LITTLE", 0)
     q = mt.ones(8, 256, 16, device="cuda", requires_grad=True)
     out, grads = mt.nn.functional.scaled_dot_product_attention(q, q, q), []
     for room in (False, True):

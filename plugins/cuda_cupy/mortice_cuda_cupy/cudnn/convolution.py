@@ -69,12 +69,14 @@ def _convolve(
     name: str, a: Any, b: Any, shape: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
 ) -> Any:
     """Return the result, None where cuDNN is not to compute it. The groups follow from the shapes."""
-    place = here(a.data.device_id)
+    of_a, of_b = a.data, b.data
+    place = here(of_a.device_id)
     if place is None:
         return None
+    # Strides, of which CuPy makes a tuple each time, only where shapes do not tell.
     key = (
-        name, a.dtype, a.shape, a.strides, a.data.ptr & ALIGNED, b.dtype, b.shape, b.strides, b.data.ptr & ALIGNED, shape,
-        stride, padding, dilation, setting(),
+        name, a.dtype, a.shape, None if a._c_contiguous else a.strides, b.dtype, b.shape, None if b._c_contiguous else b.strides,
+        (of_a.ptr & ALIGNED, of_b.ptr & ALIGNED), shape, stride, padding, dilation, setting(),
     )  # fmt: skip
     ready = place.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:

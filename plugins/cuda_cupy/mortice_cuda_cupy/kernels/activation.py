@@ -8,7 +8,7 @@ from typing import Any
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, empty, ready, tiles
+from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Plans, Program, empty, launcher, tiles
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
 _TWO = (
@@ -136,38 +136,38 @@ class ActivationKernels(KernelMixin):
     def dropout(self, x: Any, keep: Any, *, p: float) -> Any:
         if self.dtype_of(x) not in FLOATS or x.shape != keep.shape:
             return NamespaceBackend.dropout(self, x, keep, p=p)
-        x, keep = contiguous(x), contiguous(keep)
-        scale = 0.0 if p >= 1 else 1 / (1 - p)
-        return _run(self, "dropout<{T}>", (x, keep), float(scale))
-
-
-_ONES = {op: f"one<{{T}}, {op}>" for op in _ONE.split()}
-_TWOS = {op: f"two<{{T}}, {op}>" for op in _TWO.split()}
+        out, n, dtype = empty(x.shape, x.dtype), x.size, self.dtype_of(x)
+        if n:
+            scale = 0.0 if p >= 1 else 1 / (1 - p)
+            kernel = ACTIVATION.get(dtype, "dropout<{T}>")
+            kernel(tiles(n, dtype.itemsize, 2), (THREADS,), (contiguous(x), contiguous(keep), out, n, float(scale)))
+        return out
 
 
 def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
-    return _run(k, _ONES[op], (contiguous(x),), *map(float, numbers), *_none()[len(numbers) :])
+    x = contiguous(x)
+    launch = _plans[op, k.dtype_of(x), x.size, 1, len(numbers)]
+    out = empty(x.shape, x.dtype)
+    if launch:
+        launch(x, out, *map(float, numbers))
+    return out
 
 
 def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
-    return _run(k, _TWOS[op], (contiguous(g), contiguous(x)), *map(float, numbers), *_none()[len(numbers) :])
-
-
-@functools.cache
-def _none() -> tuple[Any, ...]:
-    return ready(0.0, 0.0, 0.0)
-
-
-@functools.lru_cache(4096)  # shapes recur
-def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, ...]:
-    grid = tiles(n, dtype.itemsize, 4 if kernel.startswith("one") else 2)
-    return ACTIVATION.get(dtype, kernel), grid, (THREADS,), *ready(n)
-
-
-def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: Any) -> Any:
-    x = arrays[0]
-    out, n = empty(x.shape, x.dtype), x.size
-    if n:
-        launch, grid, block, count = _plan(kernel, k.dtype_of(x), n)
-        launch(grid, block, (*arrays, out, count, *numbers))
+    launch = _plans[op, k.dtype_of(x), x.size, 2, len(numbers)]
+    out = empty(x.shape, x.dtype)
+    if launch:
+        launch(contiguous(g), contiguous(x), out, *map(float, numbers))
     return out
+
+
+def _plan(op: str, dtype: Any, n: int, arrays: int, numbers: int) -> Any:
+    """Return the launch for n elements, None for none; three numbers are passed, of which so many are given."""
+    if not n:
+        return None
+    kernel = ACTIVATION.get(dtype, f"{('one', 'two')[arrays - 1]}<{{T}}, {op}>")
+    takes = "x" * (arrays + 1) + "=" + "f" * numbers + "=" * (3 - numbers)
+    return launcher(kernel, tiles(n, dtype.itemsize, 4 if arrays == 1 else 2), (THREADS,), takes, n, *[0.0] * (3 - numbers))
+
+
+_plans = Plans(_plan)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mortice_cuda_cupy.kernels.copying import contiguous, together
-from mortice_cuda_cupy.kernels.launch import Plans, Program, empty, float32, float64, over_rows, prod
+from mortice_cuda_cupy.kernels.launch import Plans, Program, empty, float32, float64, launcher, over_rows, prod
 from mortice_cuda_cupy.matmul import laid
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
+_LITTLE = 1 << 25  # bytes of scores and their gradients that are not worth parts: PyTorch counts as many for cuBLAS to work in
 
 
 def fits(k: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any) -> bool:
@@ -29,14 +30,13 @@ def fits(k: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any) -> bool
 
 def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float | None) -> tuple[Any, Any]:
     """Return the weighted values, and the logarithm of each query's sum of exponentials."""
-    launch, shape = ATTENTION.get(k.dtype_of(query), "attend_rows<{T}>"), query.shape
+    dtype, shape = k.dtype_of(query), query.shape
     out, lse = empty((*shape[:-1], value.shape[-1]), query.dtype), empty(shape[:-1], query.dtype)
     factor = 1 / sqrt(shape[-1]) if scale is None else scale
     # Once: backward, where all that a program keeps is there, there are scores and their gradients.
-    for q, key_part, v, made, sums in _parts(k, 3, [query, key, value], [out, lse[..., None]]):
+    for q, key_part, v, made, sums in _parts(k, 3, [query, key, value], [out, lse]):
         scores = k.turned_product(q, key_part, 2)
-        geometry, numbers = _numbers(scores, factor, causal)
-        launch(*geometry, (scores, sums, *numbers))
+        _plans[dtype, "attend_rows<{T}>", "xx", scores.shape, causal](scores, sums, factor)
         k.product_into(made, scores, v)
         del scores
     return out, lse
@@ -46,13 +46,12 @@ def attend_grad(
     k: Any, g: Any, query: Any, key: Any, value: Any, lse: Any, causal: bool, scale: float | None
 ) -> tuple[Any, Any, Any]:
     """Return the gradients of query, key and value."""
-    launch, turned = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>"), k.turned_product
+    dtype, turned = k.dtype_of(query), k.turned_product
     grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse)[..., None], *grads]):
+    for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse), *grads]):
         scores, pulled = turned(q, key_part, 2), turned(g_part, v, 2)
-        geometry, numbers = _numbers(scores, factor, causal)
-        launch(*geometry, (scores, pulled, sums, *numbers))
+        _plans[dtype, "attend_grad_rows<{T}>", "xxx", scores.shape, causal](scores, pulled, sums, factor)
         turned(scores, g_part, 1, of_v)
         del scores
         k.product_into(of_q, pulled, key_part)
@@ -74,21 +73,27 @@ def _parts(k: Any, times: int, operands: list[Any], others: list[Any]) -> Iterat
     count, pair = prod(query.shape[:-2]), query.shape[-2] * key.shape[-2] * query.itemsize
     most = times * sum([x.nbytes for x in operands])
     parts = min(-(-count * pair // most), count)
-    if parts > 1 and k.below_peak(query.data.device_id) >= 2 * count * pair + most:
+    whole = 2 * count * pair
+    if parts > 1 and (whole <= _LITTLE or k.below_peak(query.data.device_id) >= whole + most):
         parts = 1
     if parts == 1:
         yield [*_readable(operands), *others]
         return
-    flat = [x.reshape(count, *x.shape[-2:]) for x in (*together(operands), *others)]
+    flat = [x.reshape(count, *x.shape[query.ndim - 2 :]) for x in (*together(operands), *others)]
     step = -(-count // parts)
     for at in range(0, count, step):
         yield [x[at : at + step] for x in flat]
 
 
-def _numbers(scores: Any, factor: float, causal: bool) -> tuple[Any, tuple[Any, ...]]:
-    length, keys = scores.shape[-2:]
-    rows = scores.size // keys
-    return over_rows(rows, keys), (rows, length, keys, float(factor), np.bool_(causal))
+def _plan(dtype: Any, kernel: str, takes: str, shape: tuple[int, ...], causal: bool) -> Any:
+    """Return the launch of a kernel for scores of a shape."""
+    length, keys = shape[-2:]
+    rows = prod(shape) // keys
+    numbers = rows, length, keys, np.bool_(causal)
+    return launcher(ATTENTION.get(dtype, kernel), *over_rows(rows, keys), f"{takes}===f=", *numbers)
+
+
+_plans = Plans(_plan)
 
 
 def _readable(arrays: list[Any]) -> list[Any]:

@@ -17,6 +17,26 @@ from typing import Any
 _LENGTH = 8  # bytes that say how long the names are
 
 
+class Everywhere:
+    """A kernel on each of several devices."""
+
+    def __init__(self, load: Callable[[int], Any]) -> None:
+        import cupy
+
+        self._load, self._device = load, cupy.cuda.runtime.getDevice
+        self._found: dict[int, Any] = {}
+
+    def here(self) -> Any:
+        """Return it as it is on the current device."""
+        index = self._device()
+        if index not in self._found:
+            self._found[index] = self._load(index)
+        return self._found[index]
+
+    def __call__(self, grid: Any, block: Any, args: Any) -> None:
+        self.here()(grid, block, args)
+
+
 class Module:
     """Kernels of one text, for each device that they are launched on."""
 
@@ -28,23 +48,17 @@ class Module:
         """Return a kernel; compile or load it, on the current device."""
         import cupy
 
-        runtime, found = cupy.cuda.runtime, {}
         at = self._names.index(name)
 
-        def here() -> Any:
-            index = runtime.getDevice()
-            kernel = found.get(index)
-            if kernel is None:
-                if index not in self._devices:
-                    self._devices[index] = self._loaded()
-                module, mangled = self._devices[index]
-                kernel = found[index] = module.get_function(mangled[at])
-            return kernel
+        def load(index: int) -> Any:
+            if index not in self._devices:
+                self._devices[index] = self._loaded()
+            module, mangled = self._devices[index]
+            return module.get_function(mangled[at])
 
-        kernel = here()
-        if runtime.getDeviceCount() == 1:
-            return kernel  # type: ignore[no-any-return]
-        return lambda grid, block, args: here()(grid, block, args)
+        kernel = Everywhere(load)
+        here = kernel.here()
+        return here if cupy.cuda.runtime.getDeviceCount() == 1 else kernel  # type: ignore[no-any-return]
 
     def _loaded(self) -> tuple[Any, list[str]]:
         import cupy

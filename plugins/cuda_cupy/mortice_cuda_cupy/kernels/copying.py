@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
-from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, empty, float32, in_order, prod, ready
+from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, empty, float32, in_order, launcher, prod
 
 WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64", 16: "Word16"}
 _COUNTS = ("unsigned", "i64")
@@ -31,9 +34,9 @@ def packed(x: Any) -> Any:
         return cupy.ascontiguousarray(x)
     out = empty(x.shape, x.dtype)
     at = x.data.ptr
-    for size, kernel, grid, block, sizes in plan:
+    for size, launch in plan:
         if at % size == 0:
-            kernel(grid, block, (x, out, *sizes))
+            launch(x, out)
             return out
     raise AssertionError("the last word has the size of an element")
 
@@ -66,11 +69,12 @@ def _transposed(merged: list[list[int]], itemsize: int) -> Any:
     if step != itemsize or lead <= 0 or batch < 0 or min(rows, columns) < 8:
         return None
     grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
-    sizes = ready(rows, columns, batches, batch // itemsize, lead // itemsize)
-    return [(itemsize, COPY.get(float32, f"transpose<{WORD[itemsize]}>"), grid, (32, 8), sizes)]
+    sizes = rows, columns, batches, batch // itemsize, lead // itemsize
+    return [(itemsize, launcher(COPY.get(float32, f"transpose<{WORD[itemsize]}>"), grid, (32, 8), "xx=====", *sizes))]
 
 
-def _strided(merged: list[list[int]], itemsize: int, name: str = "strided") -> Any:
+def _strided(merged: list[list[int]], itemsize: int, arrays: int = 0) -> Any:
+    """Return the ways of one array, or of so many that lie alike."""
     merged = [[1, 0]] * (4 - len(merged)) + merged
     ways = []
     for size in (16, 8, 4, 2, 1):
@@ -81,15 +85,21 @@ def _strided(merged: list[list[int]], itemsize: int, name: str = "strided") -> A
             continue
         rows = [*merged[:3], [merged[3][0] // words, size if words > 1 else merged[3][1]]]
         total = prod([n for n, _ in rows])
-        kernel = COPY.get(float32, f"{name}<{WORD[size]}, {_COUNTS[total >= 1 << 31]}>")
-        sizes = ready(total, *[n for n, _ in rows[1:]], *[s // size for _, s in rows])
-        ways.append((size, kernel, (-(-total // (THREADS * _EACH)),), (THREADS,), sizes))
+        sizes = total, *[n for n, _ in rows[1:]], *[s // size for _, s in rows]
+        blocks, kinds = -(-total // (THREADS * _EACH)), f"<{WORD[size]}, {_COUNTS[total >= 1 << 31]}>"
+        if arrays:
+            absent = _TOGETHER - arrays
+            takes, known, grid = f"x========{'x' * arrays}{'=' * absent}", (*sizes, *[None] * absent), (blocks, arrays)
+        else:
+            takes, known, grid = "xx========", sizes, (blocks,)
+        kernel = COPY.get(float32, f"{'strided_alike' if arrays else 'strided'}{kinds}")
+        ways.append((size, launcher(kernel, grid, (THREADS,), takes, *known)))
     return ways
 
 
-def _plan_alike(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+def _plan_alike(shape: Sequence[int], strides: Sequence[int], itemsize: int, arrays: int) -> Any:
     merged = _merged(shape, strides, itemsize)
-    return merged and _strided(merged, itemsize, "strided_alike")
+    return merged and _strided(merged, itemsize, arrays)
 
 
 _plans, _plans_alike = Plans(_plan), Plans(_plan_alike)
@@ -112,12 +122,12 @@ def together(arrays: Sequence[Any]) -> list[Any]:
 
 def _alike(arrays: Sequence[Any]) -> list[Any]:
     first = arrays[0]
-    plan = len(arrays) > 1 and _plans_alike[first.shape, first.strides, first.itemsize]
+    plan = len(arrays) > 1 and _plans_alike[first.shape, first.strides, first.itemsize, len(arrays)]
     if not plan:
         return [packed(x) for x in arrays]
-    size, kernel, (blocks,), block, sizes = next(way for way in plan if not any([x.data.ptr % way[0] for x in arrays]))
+    launch = next(launch for size, launch in plan if not any([x.data.ptr % size for x in arrays]))
     out = empty((len(arrays), *first.shape), first.dtype)
-    kernel((blocks, len(arrays)), block, (out, *sizes, *arrays, *[None] * (_TOGETHER - len(arrays))))
+    launch(out, *arrays)
     return [out[i] for i in range(len(arrays))]
 
 
@@ -128,27 +138,47 @@ def joined(arrays: Sequence[Any], axis: int) -> Any:
     of fewer.
     """
     first = arrays[0]
-    axis, shape = axis % max(first.ndim, 1), list(first.shape)
-    if not first.ndim or first.itemsize not in WORD or any([a.dtype != first.dtype for a in arrays]):
+    axis %= max(first.ndim, 1)
+    plan = _joins[axis, tuple([a.shape for a in arrays]), tuple([a.dtype for a in arrays])]
+    if not plan:
         return None
-    if any([a.ndim != len(shape) or a.shape[:axis] + a.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :] for a in arrays]):
-        return None
-    shape[axis] = sum([a.shape[axis] for a in arrays])
-    out, rows = empty(shape, first.dtype), prod(shape[:axis])
-    arrays = [contiguous(a) for a in arrays if a.size]
-    if not arrays:
-        return out
-    widths = [a.size // rows * a.itemsize for a in arrays]
-    size = next(s for s in (16, 8, 4, 2, 1) if not any([w % s or a.data.ptr % s for w, a in zip(widths, arrays)]))
-    kernel, row, begin = COPY.get(float32, f"join<{WORD[size]}>"), sum(widths) // size, 0
-    for at in range(0, len(arrays), _TOGETHER):
-        some, ends = arrays[at : at + _TOGETHER], []
-        for w in widths[at : at + _TOGETHER]:
-            ends.append((ends[-1] if ends else 0) + w // size)
-        rest = _TOGETHER - len(some)
-        grid = (-(-rows * ends[-1] // (THREADS * _EACH)),)
-        kernel(grid, (THREADS,), (out, rows, row, begin, *some, *[None] * rest, *ends, *[ends[-1]] * rest))
-        begin += ends[-1]
+    shape, rows, widths, word = plan
+    out = empty(shape, first.dtype)
+    if word:
+        arrays = [contiguous(a) for a in arrays if a.size]
+        at = functools.reduce(operator.or_, [a.data.ptr for a in arrays])
+        for begin, launch in _join_plans[min(word, at & -at), rows, widths]:
+            launch(out, *arrays[begin : begin + _TOGETHER])
     return out
+
+
+def _join(axis: int, shapes: Sequence[Any], dtypes: Sequence[Any]) -> Any:
+    """Return the shape of arrays joined, its rows, the bytes that each array has of one, and the longest word that these consist of."""
+    first, dtype = list(shapes[0]), dtypes[0]
+    if not first or dtype.itemsize not in WORD or any([d != dtype for d in dtypes]):
+        return None
+    rest = lambda shape: (len(shape), shape[:axis], shape[axis + 1 :])
+    if any([rest(s) != rest(shapes[0]) for s in shapes]):
+        return None
+    first[axis] = sum([s[axis] for s in shapes])
+    rows = prod(first[:axis])
+    widths = tuple([prod(s) // rows * dtype.itemsize for s in shapes if prod(s)])
+    return tuple(first), rows, widths, widths and next(size for size in (16, 8, 4, 2, 1) if not any([w % size for w in widths]))
+
+
+def _join_launches(size: int, rows: int, widths: Sequence[int]) -> list[Any]:
+    """Return launches of `join` in words of a size, each with the number of its first array."""
+    kernel, row, begin, made = COPY.get(float32, f"join<{WORD[size]}>"), sum(widths) // size, 0, []
+    for at in range(0, len(widths), _TOGETHER):
+        ends = list(itertools.accumulate([w // size for w in widths[at : at + _TOGETHER]]))
+        count = len(ends)
+        takes = f"x==={'x' * count}{'=' * (2 * _TOGETHER - count)}"
+        known = rows, row, begin, *[None] * (_TOGETHER - count), *ends, *ends[-1:] * (_TOGETHER - count)
+        made.append((at, launcher(kernel, (-(-rows * ends[-1] // (THREADS * _EACH)),), (THREADS,), takes, *known)))
+        begin += ends[-1]
+    return made
+
+
+_joins, _join_plans = Plans(_join), Plans(_join_launches)
 
 __all__ = ["COPY", "WORD", "joined", "packed", "together"]

@@ -27,8 +27,8 @@ from mortice_cuda_cupy.kernels.launch import (
     bool_,
     float32,
     float64,
+    launcher,
     prod,
-    ready,
     tiles,
 )
 
@@ -131,7 +131,7 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         if source is None or not n:
             return None
         kernel = source.get(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
-        return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, *ready(n)
+        return launcher(kernel, tiles(n, dtype.itemsize, 4), _BLOCK, "xx=", n), boolean if truth else dtype
 
     plans = Plans(make)
 
@@ -147,9 +147,9 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         plan = plans[x.dtype, x.shape] if x._c_contiguous else None
         if not plan:
             return rest(x)
-        kernel, grid, dtype, n = plan
+        launch, dtype = plan
         out = empty(x.shape, dtype)
-        kernel(grid, _BLOCK, (x, out, n))
+        launch(x, out)
         return out
 
     return run
@@ -171,9 +171,13 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         n = prod(shape)
         kernel = source.get(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         (kind_x, *rest_x), (kind_y, *rest_y) = lies  # type: ignore[misc]
-        sizes = ready(n, kind_x | kind_y << 2, *rest_x, *rest_y)
+        sizes = n, kind_x | kind_y << 2, *rest_x, *rest_y
         zero: Any = 0.0 if k._names[dtype] in FLOATS else 0
-        return kernel, tiles(n, dtype.itemsize, 2), shape, boolean if truth else dtype, sizes, zero, *ready(zero)
+        takes, known = "xxx=======", (*sizes, zero)
+        if left is None or right is None:
+            takes, known = ("=xx" if left is None else "x=x") + "======" + ("f" if zero.__class__ is float else "i"), (None, *sizes)
+        launch = launcher(kernel, tiles(n, dtype.itemsize, 2), _BLOCK, takes, *known)
+        return launch, shape, boolean if truth else dtype, zero
 
     plans = Plans(make)
 
@@ -198,23 +202,22 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
 
     @functools.wraps(other)
     def run(x: Any, y: Any) -> Any:
-        if x.__class__ is not ndarray:
-            plan = y._c_contiguous and plans[y.dtype, None, y.shape]
-            number = _number(x, plan[5]) if plan else None
-            left, right = None, y
-        elif y.__class__ is not ndarray:
-            plan = x._c_contiguous and plans[x.dtype, x.shape, None]
-            number = _number(y, plan[5]) if plan else None
-            left, right = x, None
-        else:
+        if x.__class__ is ndarray and y.__class__ is ndarray:
             plan = x._c_contiguous and y._c_contiguous and plans[x.dtype, x.shape, y.shape]
-            number = plan[6] if plan else None
-            left, right = x, y
+            if not plan:
+                return rest(x, y)
+            launch, shape, dtype, _ = plan
+            out = empty(shape, dtype)
+            launch(x, y, out)
+            return out
+        array, number = (y, x) if y.__class__ is ndarray else (x, y)
+        plan = array._c_contiguous and plans[array.dtype, None if array is y else array.shape, array.shape if array is y else None]
+        number = _number(number, plan[3]) if plan else None
         if number is None:
             return rest(x, y)
-        kernel, grid, shape, dtype, sizes, *_ = plan
+        launch, shape, dtype, _ = plan
         out = empty(shape, dtype)
-        kernel(grid, _BLOCK, (left, right, out, *sizes, number))
+        launch(array, out, number)
         return out
 
     return run
@@ -249,7 +252,8 @@ def _astype(k: Any) -> Kernel:
         if mine not in NAMES or dtype not in _CAST_TO or not n or (mine is float64 and dtype.itemsize == 2):
             return None
         wide = max(native.itemsize, dtype.itemsize)
-        return CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), *ready(n)
+        kernel = CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>")
+        return launcher(kernel, tiles(n, wide, 4), _BLOCK, "xx=", n), k.native(dtype)
 
     plans = Plans(make)
 
@@ -258,9 +262,9 @@ def _astype(k: Any) -> Kernel:
         plan = plans[x.dtype, x.shape, dtype] if x._c_contiguous else None
         if not plan:
             return other(x, dtype)
-        kernel, grid, native, n = plan
+        launch, native = plan
         out = empty(x.shape, native)
-        kernel(grid, _BLOCK, (x, out, n))
+        launch(x, out)
         return out
 
     return astype
@@ -310,7 +314,8 @@ def _where(k: Any) -> Kernel:
         kernel = WORDS.get(float32, f"choose<{_WORD[dtype.itemsize]}>")
         lanes = 16 // dtype.itemsize
         grid = (-(-n // (THREADS * min(lanes, 4))),)
-        return kernel, grid, shape, ready(n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
+        sizes = n, kinds, *[v for _, *rest in lies for v in rest]  # type: ignore[misc]
+        return launcher(kernel, grid, _BLOCK, f"xoox{'=' * len(sizes)}ww", *sizes), shape
 
     plans = Plans(make)
 
@@ -333,9 +338,9 @@ def _where(k: Any) -> Kernel:
         plan = plan and plans[dtype, cond.shape, x.shape if one else None, y.shape if two else None]
         if not plan:
             return other(cond, x, y)
-        kernel, grid, shape, sizes = plan
+        launch, shape = plan
         out = empty(shape, dtype)
-        kernel(grid, _BLOCK, (cond, x if one else None, y if two else None, out, *sizes, left, right))
+        launch(cond, x if one else None, y if two else None, out, left, right)
         return out
 
     return where
@@ -343,6 +348,11 @@ def _where(k: Any) -> Kernel:
 
 def _full(k: Any) -> Kernel:
     other, empty = k.full, array_maker()
+
+    def make(itemsize: int, n: int) -> Any:
+        return launcher(WORDS.get(float32, f"fill<{_WORD[itemsize]}>"), tiles(n, itemsize, 4), _BLOCK, "x=w", n)
+
+    plans = Plans(make)
 
     @functools.wraps(other)
     def full(shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
@@ -355,7 +365,7 @@ def _full(k: Any) -> Kernel:
         if word is None or not n:
             return other(shape, value, dtype=dtype, device=device)
         out = empty(shape, native)
-        WORDS.get(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
+        plans[native.itemsize, n](out, word)
         return out
 
     return full
@@ -382,18 +392,18 @@ def _clip(k: Any) -> Kernel:
 
     def make(dtype: Any, shape: Any) -> Any:
         source, n = program_of("clip", k._names[dtype]), prod(shape)
-        return source and n and (source.get(k._names[dtype], "clip<{T}>"), tiles(n, dtype.itemsize, 4), *ready(n))
+        kernel = source and n and source.get(k._names[dtype], "clip<{T}>")
+        return kernel and launcher(kernel, tiles(n, dtype.itemsize, 4), _BLOCK, "xx=ff", n)
 
     plans = Plans(make)
 
     @functools.wraps(other)
     def clip(x: Any, lo: Any = None, hi: Any = None) -> Any:
-        plan = lo.__class__ is hi.__class__ is float and x._c_contiguous and plans[x.dtype, x.shape]
-        if not plan:
+        launch = lo.__class__ is hi.__class__ is float and x._c_contiguous and plans[x.dtype, x.shape]
+        if not launch:
             return other(x, lo, hi)
-        kernel, grid, n = plan
         out = empty(x.shape, x.dtype)
-        kernel(grid, _BLOCK, (x, out, n, lo, hi))
+        launch(x, out, lo, hi)
         return out
 
     return clip
@@ -406,7 +416,9 @@ def _blended(k: Any, name: str, op: str) -> Kernel:
 
     def make(dtype: Any, shape: Any) -> Any:
         mine, n = k._names[dtype], prod(shape)
-        return mine in FLOATS and n and (FLOATING.get(mine, f"blended<{{T}}, {op}>"), tiles(n, dtype.itemsize, 2), *ready(n))
+        if mine not in FLOATS or not n:
+            return None
+        return launcher(FLOATING.get(mine, f"blended<{{T}}, {op}>"), tiles(n, dtype.itemsize, 2), _BLOCK, "xxox=ff", n)
 
     plans = Plans(make)
 
@@ -416,12 +428,11 @@ def _blended(k: Any, name: str, op: str) -> Kernel:
         number = 0.0 if arrays else _number(b, 0.0)
         if times is None or number is None or x.__class__ is not ndarray or a.__class__ is not ndarray:
             return other(x, a, b, value)
-        plan = x.shape == a.shape and (not arrays or b.shape == a.shape) and plans[x.dtype, x.shape]
-        if not plan or not (x._c_contiguous and a._c_contiguous and (not arrays or b._c_contiguous)):
+        launch = x.shape == a.shape and (not arrays or b.shape == a.shape) and plans[x.dtype, x.shape]
+        if not launch or not (x._c_contiguous and a._c_contiguous and (not arrays or b._c_contiguous)):
             return other(x, a, b, value)
-        kernel, grid, n = plan
         out = empty(x.shape, x.dtype)
-        kernel(grid, _BLOCK, (x, a, b if arrays else None, out, n, number, times))
+        launch(x, a, b if arrays else None, out, number, times)
         return out
 
     return blended

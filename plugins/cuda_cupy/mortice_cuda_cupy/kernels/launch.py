@@ -1,20 +1,24 @@
 """From sources to launches: which templates a source is compiled with, and geometry.
 
 A program is compiled when it is first asked for, and the result kept on disk. Kernels go to the current stream of the
-current device; nothing here waits for them. None stands for an operand that is not there.
+current device; nothing here waits for them. None stands for an operand that is not there. What is launched again and again with the same
+sizes goes by `launcher`, whose plans are kept by what they depend on.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import operator
+import struct
+import threading
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from math import prod
 from typing import Any
 
 from mortice.backends import DTYPES, DType
-from mortice_cuda_cupy.kernels.build import Module
+from mortice_cuda_cupy.kernels.build import Everywhere, Module
 
 _BY_NAME = {d.name: d for d in DTYPES}
 bfloat16, float16, float32, float64, bool_, uint8, int32, int64 = (
@@ -160,22 +164,112 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     return array_maker()(shape if shape.__class__ is tuple else tuple(shape), dtype)
 
 
+# ---- launches whose geometry is known ----
+
+_MOST = 64  # parameters of a kernel
+
+
+class _Words(threading.local):
+    """A word for each parameter of the next launch of this thread, and the array of where they are."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        # The driver asks for a context of the thread; what CuPy does has one made, but memory of its pool takes nothing.
+        cupy.cuda.runtime.memGetInfo()
+        self.words = bytearray(8 * _MOST)
+        held = (ctypes.c_char * len(self.words)).from_buffer(self.words)
+        start = ctypes.addressof(held)
+        self._held = held, (ctypes.c_void_p * _MOST)(*range(start, start + 8 * _MOST, 8))
+        self.places = ctypes.addressof(self._held[1])
+
+
+_words = functools.cache(_Words)
+# How what each letter of `launcher` stands for is written; all take a word.
+_GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{}.ptr"}  # the rest as they are
+_FORMS = {"f": "d", "i": "q"}  # the rest are words without a sign
+
+
+def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Callable[..., None]:
+    """Return a kernel's launch in one geometry, as a function of what differs between calls.
+
+    `takes` has a letter for each parameter: "x" an array, "o" an array or None, "m" memory by `scratch`, "i" an int, "w" a word
+    without a sign, such as an address, "f" a float, and "=" the next of `known`. CuPy looks at each argument's class; here what each is
+    has been decided before. With an "s", an array or None that is the same for a series of launches, what is returned takes these
+    first, and returns the launch for as long as the caller holds them.
+    """
+    if isinstance(kernel, Everywhere):
+        found: dict[Any, Callable[..., Any]] = {}
+
+        def here(*given: Any) -> Any:
+            own = kernel.here()
+            if own not in found:
+                found[own] = launcher(own, grid, block, takes, *known)
+            return found[own](*given)
+
+        return here
+    handle = getattr(kernel, "ptr", None)  # for good: programs keep their kernels
+    if handle is None:  # a stand-in's
+
+        def series(*same: Any) -> Callable[..., None]:
+            def launch(*given: Any) -> None:
+                left = {"=": iter(known), "s": iter(same)}
+                rest = iter(given)
+                values = [next(left.get(letter, rest)) for letter in takes]
+                kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]))
+
+            return launch
+
+        return series if "s" in takes else series()
+    import cupy
+
+    sizes = [n for given in (grid, block) for n in (*given, 1, 1)[:3]]
+    kinds = iter(["f" if isinstance(x, float) else "i" for x in known])
+    layout = [_FORMS.get(next(kinds) if letter == "=" else letter, "Q") for letter in takes]
+    pack, run = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver.launchKernel
+    numbers = [0 if x is None else x if isinstance(x, float) else int(x) for x in known]
+    return _written(takes)(_words(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
+
+
 @functools.cache
-def _argument() -> Callable[[Any], Any]:
-    try:
-        from cupy._core._scalar import CScalar
-    except ImportError:  # another CuPy than is known, or a stand-in
-        return lambda number: number
-    return CScalar  # type: ignore[no-any-return]
+def _written(takes: str) -> Any:
+    """Return what makes such a function, written out: a loop over the parameters would take longer than the launch."""
+    names = [f"x{i}" for i in range(len(takes))]
+    values = [_GIVEN.get(letter, "{}").format(name) for name, letter in zip(names, takes)]
+    of = lambda letters: [name for name, letter in zip(names, takes) if letter in letters]
+    known, same, given = of("="), of("s"), [name for name, letter in zip(names, takes) if letter not in "=s"]
+    text = f"def make({', '.join(['here', 'stream', 'run', 'kernel', *'abcdef', 'pack', *known])}):\n"
+    if same:
+        text += f" def series({', '.join(same)}):\n"
+        text += "".join([f"  {name} = {_GIVEN['o'].format(name)}\n" for name in same])
+    text += (
+        f"  def launch({', '.join(given)}):\n"
+        "   at = stream().ptr\n"
+        f"   pack(here.words, 0, {', '.join(values)})\n"
+        "   run(kernel, a, b, c, d, e, f, 0, at, here.places, 0)\n"
+        "  return launch\n"
+    )
+    text += " return series\n" if same else ""
+    found: dict[str, Any] = {}
+    exec(text, found)
+    return found["make"]
 
 
-def ready(*numbers: Any) -> tuple[Any, ...]:
-    """Return numbers as arguments of launches that are made once: CuPy converts those that it is handed at every launch."""
-    return tuple(map(_argument(), numbers))
+@functools.cache
+def _allocator() -> Any:
+    import cupy
+
+    return getattr(getattr(cupy, "cuda", None), "alloc", None) if array_maker() is not getattr(cupy, "empty", None) else None
+
+
+def scratch(size: int) -> Any:
+    """Return memory of some bytes for a kernel to work in: without an array around it, which takes longer to make."""
+    alloc = _allocator()
+    return empty((size,), "u1") if alloc is None else alloc(size)
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "axes_of", "bfloat16", "bool_", "dense", "empty",
-    "array_maker", "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod",
-    "ready", "tiles", "uint8",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "array_maker", "axes_of", "bfloat16", "bool_", "dense",
+    "empty", "float16", "float32", "float64", "in_order", "int32", "int64", "launcher", "lie_alike", "over_elements", "over_rows", "prod",
+    "scratch", "tiles", "uint8",
 ]  # fmt: skip

@@ -13,9 +13,11 @@ from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,
     THREADS,
+    Plans,
     Program,
     empty,
     float32,
+    launcher,
     over_elements,
     over_rows,
     prod,
@@ -44,23 +46,14 @@ class LossKernels(KernelMixin):
         if self.dtype_of(x) not in FLOATS or not x.size:
             numbers: dict[str, Any] = {"reduction": reduction, "ignore_index": ignore_index, "smoothing": smoothing}
             return NamespaceBackend.cross_entropy(self, x, target, weight, **numbers)  # type: ignore[no-any-return]
-        x, target = contiguous(x), contiguous(target)
-        dtype, wide = self.dtype_of(x), _wide(self, x)
-        labels, classes, inner = target.size, x.shape[1], prod(x.shape[2:])
+        x, target, wide = contiguous(x), contiguous(target), _wide(self, x)
+        plan = _plans[self.dtype_of(x), x.shape, ignore_index, smoothing, reduction]
         parts, logs = empty((2, *target.shape), wide), empty((2, *target.shape), wide)
-        alone = inner > 1
-        grid, block = over_elements(labels) if alone else over_rows(labels, classes)
-        LOSS.get(dtype, "cross_entropy<{T}>")(
-            grid, block,
-            (x, target, _cast(weight, wide), parts, logs, *_ints(labels, classes, inner, ignore_index),
-             float(smoothing), float(smoothing / classes), np.bool_(alone)),
-        )  # fmt: skip
+        plan[0](x, target, _cast(weight, wide), parts, logs)
         if reduction == "none":
             return parts[0].astype(x.dtype), logs
         loss = empty((), x.dtype)
-        LOSS.get(dtype, "sum_losses<{T}>")(
-            (1,), (1024,), (parts, loss, int(labels), np.bool_(reduction == "mean"))
-        )
+        plan[1](parts, loss)
         return loss, logs
 
     def cross_entropy_grad(
@@ -72,22 +65,14 @@ class LossKernels(KernelMixin):
             numbers: dict[str, Any] = {"reduction": reduction, "ignore_index": ignore_index, "smoothing": smoothing}
             return NamespaceBackend.cross_entropy_grad(self, g, x, target, weight, logs, **numbers)
         g, x, target, logs = contiguous(g), contiguous(x), contiguous(target), contiguous(logs)
-        dtype, wide = self.dtype_of(x), _wide(self, x)
-        labels, classes, inner = target.size, x.shape[1], prod(x.shape[2:])
-        weight = _cast(weight, wide)
-        total, out = None, empty(x.shape, x.dtype)
-        mean = reduction == "mean"
-        if mean and labels > _FEW:
+        wide = _wide(self, x)
+        weight, total, out = _cast(weight, wide), None, empty(x.shape, x.dtype)
+        _, _, add_up, back = _plans[self.dtype_of(x), x.shape, ignore_index, smoothing, reduction]
+        if reduction == "mean" and target.size > _FEW:
             total = empty((), wide)
-            LOSS.get(dtype, "sum_weights<{T}>")((1,), (1024,), (target, weight, total, *_ints(labels, classes, ignore_index)))
+            add_up(target, weight, total)
         weights = self.sum(weight) if smoothing and weight is not None else None
-        alone = inner > 1
-        grid, block = over_elements(labels) if alone else over_rows(labels, classes)
-        LOSS.get(dtype, "cross_entropy_grad<{T}>")(
-            grid, block,
-            (g, x, target, weight, logs, total, weights, out, *_ints(labels, classes, inner, ignore_index),
-             float(smoothing), np.bool_(each), np.bool_(alone), np.bool_(mean)),
-        )  # fmt: skip
+        back(g, x, target, weight, logs, total, weights, out)
         return out
 
     def embedding_grad(
@@ -112,7 +97,7 @@ class LossKernels(KernelMixin):
             across = min(-(-width // 32) * 32, THREADS)
             LOSS.get(self.dtype_of(g), "embedding_grad<{T}>")(
                 (min(count, MAX_BLOCKS),), (THREADS,),
-                (contiguous(g), at, order, table, *_ints(count, width, num_weights, padding, across), np.bool_(scale_grad_by_freq)),
+                (contiguous(g), at, order, table, count, width, num_weights, padding, across, np.bool_(scale_grad_by_freq)),
             )  # fmt: skip
         return table
 
@@ -125,5 +110,21 @@ def _cast(x: Any, native: Any) -> Any:
     return x if x is None else contiguous(x if x.dtype == native else x.astype(native))
 
 
-def _ints(*sizes: int) -> tuple[Any, ...]:
-    return sizes
+def _plan(dtype: Any, shape: tuple[int, ...], ignored: int, smoothing: float, reduction: str) -> tuple[Any, ...]:
+    """Return the launches for scores of a shape: losses, their sum or mean, the sum of the labels' weights, the gradient."""
+    samples, classes, *rest = shape
+    inner = prod(rest)
+    labels, smoothing = samples * inner, float(smoothing)
+    geometry = over_elements(labels) if inner > 1 else over_rows(labels, classes)
+    get = lambda name: LOSS.get(dtype, f"{name}<{{T}}>")
+    sizes = labels, classes, inner, ignored
+    each, alone, mean = np.bool_(reduction == "none"), np.bool_(inner > 1), np.bool_(reduction == "mean")
+    return (
+        launcher(get("cross_entropy"), *geometry, "xxoxx=======", *sizes, smoothing, smoothing / classes, alone),
+        launcher(get("sum_losses"), (1,), (1024,), "xx==", labels, mean),
+        launcher(get("sum_weights"), (1,), (1024,), "xox===", labels, classes, ignored),
+        launcher(get("cross_entropy_grad"), *geometry, "xxxoxoox========", *sizes, smoothing, each, alone, mean),
+    )
+
+
+_plans = Plans(_plan)

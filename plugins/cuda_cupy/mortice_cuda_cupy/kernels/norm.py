@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +10,16 @@ from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
+    Plans,
     Program,
     all_in_order,
     empty,
     float32,
+    launcher,
     over_elements,
     over_rows,
     prod,
-    ready,
+    scratch,
 )
 
 _ROWS = [
@@ -125,19 +126,15 @@ class NormKernels(KernelMixin):
         if not _fits(self, x):
             return _Core.batch_norm(self, x, weight, bias, eps=eps)  # type: ignore[no-any-return]
         x = contiguous(x)
-        dtype, wide = self.dtype_of(x), _wide(self, x)
-        channels, count, together, sizes = _by_channels(x.shape, x.itemsize)
-        parts, mean, var = empty((count, 2, channels), wide), empty((channels,), wide), empty((channels,), wide)
-        NORM.get(dtype, "channel_moments<{T}>")((channels, count), (256,), (x, parts, *sizes))
+        moments, finish, together, channels, size = _batch_plans[self.dtype_of(x), x.shape]
+        wide, parts = _wide(self, x), scratch(size)
+        mean, var = empty((channels,), wide), empty((channels,), wide)
+        moments(x, parts)
         if together:
-            out, weight, bias = empty(x.shape, x.dtype), _as_wide(self, weight, x), _as_wide(self, bias, x)
-            NORM.get(dtype, "joined_apply<{T}>")(
-                (channels, count), (256,), (x, parts, mean, var, weight, bias, out, *sizes, float(eps))
-            )
+            out = empty(x.shape, x.dtype)
+            finish(x, parts, mean, var, _as_wide(self, weight, wide), _as_wide(self, bias, wide), out, eps)
             return out, mean, var
-        NORM.get(dtype, "merge_moments<{T}>")(
-            *_warps(channels), (parts, mean, var, *_ints(count, x.size // channels, channels, prod(x.shape[2:])))
-        )
+        finish(parts, mean, var)
         return _apply(self, x, mean, var, weight, bias, eps), mean, var
 
     def batch_norm_grads(
@@ -146,23 +143,18 @@ class NormKernels(KernelMixin):
         if mean is None or var is None or not _fits(self, x, g):
             return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
         g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
-        if needs[0] and _by_channels(x.shape, x.itemsize)[2]:
-            parts, sizes, geometry = _channel_parts(self, g, x, mean, var, 0, float(eps))
-            of_x = empty(x.shape, x.dtype)
-            of_weight, of_bias = (empty(mean.shape, x.dtype) if need else None for need in needs[1:])
-            NORM.get(self.dtype_of(x), "joined_grad<{T}>")(
-                *geometry, (g, x, mean, var, _as_wide(self, weight, x), parts, of_x, of_bias, of_weight, *sizes, float(eps))
-            )
+        sums_of, finish, together, channels, size = _batch_grad_plans[self.dtype_of(x), x.shape]
+        if needs[0] and together:
+            parts, of_x = scratch(size), empty(x.shape, x.dtype)
+            sums_of(g, x, mean, var, parts, eps)
+            of_weight, of_bias = [empty((channels,), x.dtype) if need else None for need in needs[1:]]
+            finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), parts, of_x, of_bias, of_weight, eps)
             return of_x, of_weight, of_bias
         sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps))
         if not needs[0]:
             return None, of_weight, of_bias
         of_x = empty(x.shape, x.dtype)
-        _, channels, inner = _sizes(x)
-        NORM.get(self.dtype_of(x), "channel_grad<{T}>")(
-            *over_elements(x.size, 16 // x.itemsize),
-            (g, x, mean, var, _as_wide(self, weight, x), sums, of_x, *_ints(x.size, channels, inner), float(eps)),
-        )
+        finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), sums, of_x, eps)
         return of_x, of_weight, of_bias
 
     def batch_norm_grad(
@@ -182,21 +174,19 @@ class NormKernels(KernelMixin):
     ) -> Any:
         if not _fits(self, x):
             return _Core.batch_norm_eval(self, x, mean, var, weight, bias, eps=eps)
-        return _apply(self, contiguous(x), _as_wide(self, mean, x), _as_wide(self, var, x), weight, bias, eps)
+        return _apply(self, contiguous(x), _as_wide(self, mean, _wide(self, x)), _as_wide(self, var, _wide(self, x)), weight, bias, eps)
 
     def batch_norm_eval_weight_grad(self, g: Any, x: Any, mean: Any, var: Any, *, eps: float = 1e-5) -> Any:
         if not _fits(self, x, g):
             return _Core.batch_norm_eval_weight_grad(self, g, x, mean, var, eps=eps)
-        mean, var = _as_wide(self, mean, x), _as_wide(self, var, x)
+        mean, var = (_as_wide(self, a, _wide(self, x)) for a in (mean, var))
         return self.batch_norm_weight_grad(g, x, mean, var, eps=eps)
 
     def blend(self, xs: Sequence[Any], share: float, ys: Sequence[Any], others: Sequence[float]) -> list[Any]:
         x = xs[0]
         if len(xs) != 2 or not all([_fits(self, x, a) for a in (xs[1], *ys)]) or not all_in_order(xs):
             return _Core.blend(self, xs, share, ys, others)
-        pairs = [contiguous(a) for pair in zip(xs, ys) for a in pair]
-        numbers = (x.size, float(share), *map(float, others))
-        NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (*pairs, *numbers))
+        _blends[self.dtype_of(x), x.size](x, contiguous(ys[0]), xs[1], contiguous(ys[1]), share, *others)
         return list(xs)
 
 
@@ -211,57 +201,109 @@ def _wide(k: Any, x: Any) -> Any:
     return x.dtype if x.itemsize > 2 else k.native(float32)
 
 
-def _as_wide(k: Any, x: Any, like: Any) -> Any:
+def _as_wide(k: Any, x: Any, wide: Any) -> Any:
     """Return statistics or parameters of channels in the dtype that is computed in."""
-    wide = _wide(k, like)
     return x if x is None else contiguous(x if x.dtype == wide else x.astype(wide))
-
-
-def _ints(*sizes: int) -> tuple[Any, ...]:
-    return sizes
 
 
 def _weights(k: Any, x: Any, weight: Any, bias: Any) -> tuple[str, Any, Any]:
     """Return the name of the parameters' type, and them in it: in that of x where both are, else the wide one."""
     if all([w is None or w.dtype == x.dtype for w in (weight, bias)]):
         return "{T}", contiguous(weight), contiguous(bias)
-    return "wide_t<{T}>", _as_wide(k, weight, x), _as_wide(k, bias, x)
+    wide = _wide(k, x)
+    return "wide_t<{T}>", _as_wide(k, weight, wide), _as_wide(k, bias, wide)
 
 
 def _forward(
     k: Any, kind: str, x: Any, weight: Any, bias: Any, n: int, eps: float, stats: Sequence[int], groups: int = 1
 ) -> tuple[Any, Any, Any]:
     x = contiguous(x)
+    name, weight, bias = _weights(k, x, weight, bias)
+    launch = _row_plans[k.dtype_of(x), _ROW, f"norm_rows<{{T}}, {name}, {kind}>", x.shape, n, groups]
     out, wide = empty(x.shape, x.dtype), _wide(k, x)
     mean, rstd = None if kind == _RMS else empty(stats, wide), empty(stats, wide)
-    name, weight, bias = _weights(k, x, weight, bias)
-    launch, grid, block, sizes = _by_rows(k.dtype_of(x), f"norm_rows<{{T}}, {name}, {kind}>", x.shape, n, groups)
-    launch(grid, block, (x, weight, bias, out, mean, rstd, *sizes, float(eps)))
+    launch(x, weight, bias, out, mean, rstd, eps)
     return out, mean, rstd
 
 
 def _backward(k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, n: int, groups: int = 1) -> Any:
     g, x = contiguous(g), contiguous(x)
-    out = empty(x.shape, x.dtype)
     name, weight, _ = _weights(k, x, weight, None)
-    launch, grid, block, sizes = _by_rows(k.dtype_of(x), f"norm_grad_rows<{{T}}, {name}, {kind}>", x.shape, n, groups)
-    launch(grid, block, (g, x, weight, contiguous(mean), contiguous(rstd), out, *sizes))
+    launch = _row_plans[k.dtype_of(x), _ROW_GRAD, f"norm_grad_rows<{{T}}, {name}, {kind}>", x.shape, n, groups]
+    out = empty(x.shape, x.dtype)
+    launch(g, x, weight, contiguous(mean), contiguous(rstd), out)
     return out
 
 
-@functools.lru_cache(4096)  # shapes recur
-def _by_rows(dtype: Any, kernel: str, shape: tuple[int, ...], n: int, groups: int) -> tuple[Any, ...]:
-    """Return a kernel of rows of n elements, its geometry and its sizes."""
+_ROW, _ROW_GRAD = "xooxox====f", "xxooxx===="  # what such kernels take
+
+
+def _by_rows(dtype: Any, takes: str, kernel: str, shape: tuple[int, ...], n: int, groups: int) -> Any:
+    """Return the launch of a kernel of rows of n elements."""
     rows = prod(shape) // n
-    return NORM.get(dtype, kernel), *over_rows(rows, n), ready(rows, n, groups, prod(shape[2:]))
+    return launcher(NORM.get(dtype, kernel), *over_rows(rows, n), takes, rows, n, groups, prod(shape[2:]))
 
 
-@functools.lru_cache(4096)
-def _by_channels(shape: tuple[int, ...], itemsize: int) -> tuple[int, int, bool, tuple[Any, ...]]:
-    """Return how many channels there are, and blocks that share one; whether its elements lie side by side; the sizes."""
+_row_plans = Plans(_by_rows)
+
+
+def _by_channels(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the launches of batch_norm: the moments of a channel's parts, and what joins them.
+
+    With them whether the second normalises too, as it does where a channel's elements lie side by side; how many channels there are;
+    and the bytes that the parts take.
+    """
+    count, together, sizes = _shared(dtype, shape)
+    samples, channels, inner = sizes
+    geometry = (channels, count), (256,)
+    moments = launcher(NORM.get(dtype, "channel_moments<{T}>"), *geometry, "xm===", *sizes)
+    if together:
+        finish = launcher(NORM.get(dtype, "joined_apply<{T}>"), *geometry, "xmxxoox===f", *sizes)
+    else:
+        numbers = count, samples * inner, channels, inner
+        finish = launcher(NORM.get(dtype, "merge_moments<{T}>"), *_warps(channels), "mxx====", *numbers)
+    return moments, finish, together, channels, count * 2 * channels * max(dtype.itemsize, 4)
+
+
+def _by_channels_grad(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return those of its gradients: sums of a channel's parts, and what joins them or takes them joined."""
+    count, together, sizes = _shared(dtype, shape)
+    _, channels, inner = sizes
+    geometry = (channels, count), (256,)
+    sums = _sums_plans[dtype, *sizes, 0]
+    if together:
+        finish = launcher(NORM.get(dtype, "joined_grad<{T}>"), *geometry, "xxxxomxoo===f", *sizes)
+    else:
+        n, grad = prod(shape), NORM.get(dtype, "channel_grad<{T}>")
+        finish = launcher(grad, *over_elements(n, 16 // dtype.itemsize), "xxxxoxx===f", n, channels, inner)
+    return sums, finish, together, channels, count * 2 * channels * max(dtype.itemsize, 4)
+
+
+def _shared(dtype: Any, shape: tuple[int, ...]) -> tuple[int, bool, tuple[int, int, int]]:
+    """Return how many blocks share a channel; whether its elements lie side by side; samples, channels, elements of each."""
     samples, channels, inner = shape[0], shape[1], prod(shape[2:])
-    # As blocks of a channel each, where enough elements do.
-    return channels, _parts(channels, samples * inner), inner * itemsize >= 64, ready(samples, channels, inner)
+    return _parts(channels, samples * inner), inner * dtype.itemsize >= 64, (samples, channels, inner)
+
+
+def _by_columns(dtype: Any, rms: str, rows: int, n: int) -> tuple[Any, int, int]:
+    """Return the launch of sums over rows of n elements, how many parts it makes, and their bytes."""
+    across = -(-n // 32)
+    count = max(1, min(_BLOCKS // across, -(-rows // 32)))
+    kernel = NORM.get(dtype, f"norm_sums_columns<{{T}}, {rms}>")
+    launch = launcher(kernel, (across, count), (32, 8), "xxoxm==", rows, n)
+    return launch, count, count * 2 * n * max(dtype.itemsize, 4)
+
+
+def _fold(dtype: Any, count: int, n: int) -> Any:
+    return launcher(NORM.get(dtype, "fold_parts<{T}>"), *_warps(2 * n), "mooo==", count, n)
+
+
+def _blend(dtype: Any, n: int) -> Any:
+    return launcher(NORM.get(dtype, "blend<{T}>"), *over_elements(n), "xxxx=fff", n)
+
+
+_batch_plans, _batch_grad_plans, _column_plans = Plans(_by_channels), Plans(_by_channels_grad), Plans(_by_columns)
+_folds, _blends = Plans(_fold), Plans(_blend)
 
 
 def _column_sums(
@@ -272,14 +314,13 @@ def _column_sums(
         return None, None
     g, x, mean, rstd = contiguous(g), contiguous(x), contiguous(mean), contiguous(rstd)
     row = x.shape[x.ndim - ndim :]
-    n = prod(row)
-    rows, across = x.size // n, -(-n // 32)
-    count = max(1, min(_BLOCKS // across, -(-rows // 32)))
-    parts = empty((count, 2, n), _wide(k, x))
-    NORM.get(k.dtype_of(x), f"norm_sums_columns<{{T}}, {rms}>")(
-        (across, count), (32, 8), (g, x, mean, rstd, parts, *_ints(rows, n))
-    )
-    return _folded(k, x, parts, row, needs)[1:]
+    n, dtype = prod(row), k.dtype_of(x)
+    launch, count, size = _column_plans[dtype, rms, x.size // n, n]
+    parts = scratch(size)
+    launch(g, x, mean, rstd, parts)
+    weight, bias = [empty(row, x.dtype) if need else None for need in needs]
+    _folds[dtype, count, n](parts, None, bias, weight)
+    return weight, bias
 
 
 def _channel_sums(
@@ -291,27 +332,24 @@ def _channel_sums(
     """
     if groups and not any(needs):
         return None, None, None
-    parts = _channel_parts(k, g, x, mean, var, groups, eps)[0]
-    return _folded(k, x, parts, parts.shape[2:], needs)
-
-
-def _channel_parts(k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
-    """Return these sums in parts (count, 2, C), and the sizes and the geometry of the launch, a block for each part."""
-    g, x = contiguous(g), contiguous(x)
-    channels, count, _, sizes = _by_channels(x.shape, x.itemsize)
-    parts, geometry = empty((count, 2, channels), _wide(k, x)), ((channels, count), (256,))
-    NORM.get(k.dtype_of(x), "channel_sums<{T}>")(
-        *geometry, (g, x, contiguous(mean), contiguous(var), parts, *sizes, groups, eps)
-    )
-    return parts, sizes, geometry
-
-
-def _folded(k: Any, x: Any, parts: Any, shape: Sequence[int], needs: Sequence[bool]) -> tuple[Any, Any, Any]:
-    count, _, n = parts.shape
-    sums = empty((2, n), parts.dtype)
-    weight, bias = (empty(shape, x.dtype) if need else None for need in needs)
-    NORM.get(k.dtype_of(x), "fold_parts<{T}>")(*_warps(2 * n), (parts, sums, bias, weight, *_ints(count, n)))
+    g, x, mean, var, dtype = contiguous(g), contiguous(x), contiguous(mean), contiguous(var), k.dtype_of(x)
+    count, _, (samples, channels, inner) = _shared(dtype, x.shape)
+    parts = scratch(count * 2 * channels * max(x.itemsize, 4))
+    sums_of = _sums_plans[dtype, samples, channels, inner, groups]
+    sums_of(g, x, mean, var, parts, eps)
+    sums = None if groups else empty((2, channels), _wide(k, x))
+    weight, bias = [empty((channels,), x.dtype) if need else None for need in needs]
+    _folds[dtype, count, channels](parts, sums, bias, weight)
     return sums, weight, bias
+
+
+def _sums(dtype: Any, samples: int, channels: int, inner: int, groups: int) -> Any:
+    geometry = (channels, _parts(channels, samples * inner)), (256,)
+    kernel = NORM.get(dtype, "channel_sums<{T}>")
+    return launcher(kernel, *geometry, "xxxxm====f", samples, channels, inner, groups)
+
+
+_sums_plans = Plans(_sums)
 
 
 def _warps(count: int) -> tuple[tuple[int], tuple[int, int]]:
@@ -320,18 +358,17 @@ def _warps(count: int) -> tuple[tuple[int], tuple[int, int]]:
 
 
 def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
-    out = empty(x.shape, x.dtype)
-    _, channels, inner = _sizes(x)
-    weight, bias = _as_wide(k, weight, x), _as_wide(k, bias, x)
-    NORM.get(k.dtype_of(x), "channel_apply<{T}>")(
-        *over_elements(x.size, 16 // x.itemsize),
-        (x, mean, var, weight, bias, out, *_ints(x.size, channels, inner), float(eps)),
-    )
+    out, dtype, wide = empty(x.shape, x.dtype), k.dtype_of(x), _wide(k, x)
+    _apply_plans[dtype, x.shape](x, mean, var, _as_wide(k, weight, wide), _as_wide(k, bias, wide), out, eps)
     return out
 
 
-def _sizes(x: Any) -> tuple[int, int, int]:
-    return x.shape[0], x.shape[1], prod(x.shape[2:])
+def _normal(dtype: Any, shape: tuple[int, ...]) -> Any:
+    n, kernel = prod(shape), NORM.get(dtype, "channel_apply<{T}>")
+    return launcher(kernel, *over_elements(n, 16 // dtype.itemsize), "xxxoox===f", n, shape[1], prod(shape[2:]))
+
+
+_apply_plans = Plans(_normal)
 
 
 def _parts(channels: int, per: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -114,7 +115,7 @@ _FORMS = {
     "toward": "{0} + ({1} - {0}) * {2}", "toward_square": "{0} * {2} + {1} * {1} * (W(1) - {2})",
     "fade": "{} * {} + {}", "downhill": "{} - {} * {}",
 }  # fmt: skip
-_HELD = {"float32": "float", "float64": "double"}
+_HELD = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _PRELUDE = """
 template <class W> __device__ __forceinline__ W maximum(W x, W y) { return x > y || x != x ? x : y; }
 template <class W> __device__ __forceinline__ W minimum(W x, W y) { return x < y || x != x ? x : y; }
@@ -153,7 +154,7 @@ def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, 
     """Return the text that makes a kernel of a rule, and the numbers to call it with; absent lists are None to it."""
     k = Symbols()
     held = [name for name, value in numbers.items() if type(value) is list]
-    numbers = numbers | {name: k.held(i, _HELD[numbers[name][0].dtype.name]) for i, name in enumerate(held)}
+    numbers = numbers | {name: k.held(i, _HELD[numbers[name][0].dtype]) for i, name in enumerate(held)}
     skip = numbers.pop("skip", None)
     places = iter(range(len(present)))
     values = [f"v[{next(places)}]" if here else None for here in present]
@@ -253,6 +254,15 @@ EACH = {
 AT_ONCE = {name: [*rule.__annotations__.values()].count("Any") - 1 for name, rule in EACH.items()}
 
 
+_shape, _dtype = operator.attrgetter("shape"), operator.attrgetter("dtype")
+
+
+def _alike(held: Sequence[Any]) -> bool:
+    """Tell whether numbers that lie on the device have one dtype, and one that kernels read."""
+    natives = {*map(_dtype, held)}
+    return len(natives) == 1 and natives <= _HELD.keys()
+
+
 class OptimKernels(KernelMixin):
     """Parameters and state are written in place; half precision is computed in float32."""
 
@@ -260,19 +270,20 @@ class OptimKernels(KernelMixin):
         self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool
     ) -> tuple[Sequence[Any], ...]:
         rows = [buffers for buffers in lists if buffers]
-        native, shapes = rows[0][0].dtype, [x.shape for x in rows[0]]
+        shapes = [*map(_shape, rows[0])]
         whole = self.dtype_of(rows[0][0])
-        if elementwise and whole in FLOATS and not any([type(n) is list for n in numbers.values()]):
+        if elementwise and whole in FLOATS and all([_alike(n) for n in numbers.values() if type(n) is list]):
             # Nearly always; and this is on the way of every step.
+            natives = {rows[0][0].dtype}
             for row in rows:
-                if [x.shape for x in row] != shapes or not all([x.dtype == native for x in row]) or not all_in_order(row):
+                if [*map(_shape, row)] != shapes or {*map(_dtype, row)} != natives or not all_in_order(row):
                     break
             else:
                 _launch(self, whole, rule, lists, numbers)
                 return (lists[0], *lists[2:])
         groups: dict[Any, list[int]] = {}
         held = {name: value for name, value in numbers.items() if type(value) is list}
-        readable = all([x.dtype.name in _HELD for value in held.values() for x in value])
+        readable = all([x.dtype in _HELD for value in held.values() for x in value])
         for i, arrays in enumerate(zip(*[buffers for buffers in lists if buffers])):
             p = arrays[0]
             shape, native, dtype = p.shape, p.dtype, self.dtype_of(p)

@@ -20,9 +20,9 @@ from mortice_cuda_cupy.kernels.launch import (
     array_maker,
     bfloat16,
     bool_,
+    launcher,
     over_elements,
     prod,
-    ready,
     uint8,
 )
 from mortice_cuda_cupy.waiting import waiting
@@ -107,17 +107,18 @@ def _steps(
         writes = small if last else wide
         kernel = source.get(dtype, f"reduce_{way}<{reads}, {writes}, {ops(first, last)}>")
         divisor = float(count) if last and mean else 0.0
-        steps.append((kernel, *geometry, result, natives[writes], ready(*numbers, divisor)))
+        launch = launcher(kernel, *geometry, f"xx{'=' * (len(numbers) + 1)}", *numbers, divisor)
+        steps.append((launch, result, natives[writes]))
         reads = writes
     out = sizes if keepdims else [s for i, s in enumerate(shape) if not any([a <= i < b for a, b in found])]
-    steps[-1] = (*steps[-1][:3], tuple(out), *steps[-1][4:])
+    steps[-1] = (steps[-1][0], tuple(out), steps[-1][2])
     return steps
 
 
 def _done(empty: Any, steps: Any, x: Any) -> Any:
-    for kernel, grid, block, shape, dtype, sizes in steps:
+    for launch, shape, dtype in steps:
         out = empty(shape, dtype)
-        kernel(grid, block, (x, out, *sizes))
+        launch(x, out)
         x = out
     return x
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +13,13 @@ from mortice_cuda_cupy.kernels.copying import contiguous
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,
+    Plans,
     Program,
     empty,
     float32,
     float64,
+    launcher,
     over_elements,
-    ready,
 )
 
 RNN = Program(
@@ -148,10 +148,11 @@ def _small(h: Any) -> bool:
 def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
     """Launch each step with its product; return the last state. Two take turns: all of one is read for each unit of the other."""
     h, w = contiguous(widen(k, h0)), contiguous(widen(k, w_hh))
-    (all_rows, hidden), states = h.shape, [empty(h.shape, h.dtype) for _ in range(2)]
-    launch, (grid, block), sizes = RNN.get(k.dtype_of(h), kernel), _warps(all_rows, hidden), ready(all_rows, hidden)
+    states = [empty(h.shape, h.dtype) for _ in range(2)]
+    takes = f"s{'s' * len(given)}xx{'s' * len(made)}ii=="
+    launch = _series[k.dtype_of(h), kernel, takes, h.shape](w, *given, *made)
     for at, n in steps:
-        launch(grid, block, (w, *given, h, states[0], *made, *_place(at.start, n), *sizes))
+        launch(h, states[0], at.start, n)
         h, states = states[0], [states[1], states[0]]
     return h if steps else k.copy(h)
 
@@ -159,19 +160,21 @@ def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tup
 def _whole_steps_grad(k: Any, kernel: str, steps: Any, w_hh: Any, g: Any, d_h: Any, *arrays: Any) -> None:
     """Launch each step behind the product of the one before; that of the last is left."""
     w, hidden, last, late = contiguous(k.matrix_transpose(w_hh)), d_h.shape[1], 0, 0
-    launch, sizes = RNN.get(k.dtype_of(d_h), kernel), ready(hidden)
+    dtype, takes = k.dtype_of(d_h), f"{'s' * (len(arrays) + 3)}iiii="
+    launches: dict[int, Any] = {}  # by rows
     for at, n in steps:
-        launch(*_warps(max(n, late), hidden), (w, g, d_h, *arrays, *_place(at.start, n), *_place(last, late), *sizes))
+        rows = max(n, late)
+        if rows not in launches:
+            launches[rows] = _series[dtype, kernel, takes, (rows, hidden)](w, g, d_h, *arrays)
+        launches[rows](at.start, n, last, late)
         last, late = at.start, n
 
 
-@functools.lru_cache(4096)
-def _place(begin: int, n: int) -> tuple[Any, ...]:
-    """Return the rows of a step as arguments; steps recur."""
-    return ready(begin, n)
+def _whole(dtype: Any, kernel: str, takes: str, shape: tuple[int, int]) -> Any:
+    """Return launches of whole steps: a warp for each unit of four rows."""
+    rows, hidden = shape
+    grid = (min(-(-(-(-rows // 4) * hidden) // 8), MAX_BLOCKS),)
+    return launcher(RNN.get(dtype, kernel), grid, (32, 8), takes, *shape[-takes.count("=") :])
 
 
-@functools.lru_cache(1024)
-def _warps(rows: int, hidden: int) -> tuple[tuple[int], tuple[int, int]]:
-    """Return grid and block for a warp for each unit of four rows."""
-    return (min(-(-(-(-rows // 4) * hidden) // 8), MAX_BLOCKS),), (32, 8)
+_series = Plans(_whole)

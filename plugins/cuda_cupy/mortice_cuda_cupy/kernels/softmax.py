@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice.backends.kernel_tools import KernelMixin
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, empty, over_rows, prod
+from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Plans, Program, empty, launcher, over_rows, prod
 
 SOFTMAX = Program(
     "softmax.cu",
@@ -40,17 +40,23 @@ def _fits(k: Any, x: Any) -> bool:
 
 
 def _launch(k: Any, part: str, log: str, arrays: tuple[Any, ...], axis: int) -> Any:
-    arrays = tuple([contiguous(a) for a in arrays])
     first = arrays[0]
-    axis %= first.ndim
-    n, inner = first.shape[axis], prod(first.shape[axis + 1 :])
     out = empty(first.shape, first.dtype)
-    lines = first.size // n
+    _plans[k.dtype_of(first), part, log, first.shape, axis % first.ndim](*map(contiguous, arrays), out)
+    return out
+
+
+def _plan(dtype: Any, part: str, log: str, shape: tuple[int, ...], axis: int) -> Any:
+    n, inner = shape[axis], prod(shape[axis + 1 :])
+    lines = prod(shape) // n
     if inner == 1:
         grid, block = over_rows(lines, n)
-        kernel, sizes = "rows", (int(lines), int(n))
+        kernel, sizes = "rows", (lines, n)
     else:
         grid, block = (min(-(-lines // 32), MAX_BLOCKS),), (32, 8)
-        kernel, sizes = "columns", (int(lines), int(n), int(inner))
-    SOFTMAX.get(k.dtype_of(first), f"softmax_{part}{kernel}<{{T}}, {log}>")(grid, block, (*arrays, out, *sizes))
-    return out
+        kernel, sizes = "columns", (lines, n, inner)
+    launch = SOFTMAX.get(dtype, f"softmax_{part}{kernel}<{{T}}, {log}>")
+    return launcher(launch, grid, block, ("xxx" if part else "xx") + "=" * len(sizes), *sizes)
+
+
+_plans = Plans(_plan)

@@ -8,6 +8,9 @@
 unsigned long long launches, products, strayed;  // the last: what went to another stream than `expected`
 void *expected;
 int idle;
+// Of a launch the first `watched` parameters are kept, as words.
+int watched;
+unsigned long long seen[64];
 static void *captured, *of_cublas;  // cuBLAS's is that of all handles: there is one program
 enum { kInvalid = 1, kUnsupported = 900, kImplicit = 906 };
 static void goes_to(void *stream) { strayed += expected && stream != expected; }
@@ -16,9 +19,11 @@ static int made(void **at) { return *at = (void *)(next += 16), 0; }
 int nothing(void) { return 0; }
 
 // ---- the driver ----
-int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, void *stream) {
+int cuLaunchKernel(void *kernel, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c, unsigned shared, void *stream,
+                   void **parameters) {
   if (!x || x >> 31 || !y || y > 65535 || !z || z > 65535) return kInvalid;
   if (!a || !b || !c || c > 64 || (unsigned long long)a * b * c > 1024 || shared > 48 << 10) return kInvalid;
+  for (int i = 0; i < watched; ++i) memcpy(seen + i, parameters[i], 8);
   return goes_to(stream), ++launches, 0;
 }
 int cuCtxGetCurrent(void **at) { return *at = (void *)16, 0; }

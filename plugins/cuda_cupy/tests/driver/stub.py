@@ -90,6 +90,16 @@ def idle() -> None:
         ctypes.c_int.in_dll(library, "idle").value = 1
 
 
+def parameters(launch: Any, count: int) -> list[int]:
+    """Return the words of a launch's first parameters."""
+    driver = _loaded["libcuda.so.1"]
+    watched = ctypes.c_int.in_dll(driver, "watched")
+    watched.value = count
+    launch()
+    watched.value = 0
+    return list((ctypes.c_uint64 * count).in_dll(driver, "seen"))
+
+
 def strays(expected: int) -> int:
     """Return how much work went to another stream than was expected; from now on expect this one, or with 0 any."""
     found = 0

@@ -28,7 +28,7 @@ import mortice as mt  # noqa: E402
 from mortice import cuda, nn  # noqa: E402
 from mortice.nn import functional as F  # noqa: E402
 from mortice_cuda_cupy import cublas  # noqa: E402
-from mortice_cuda_cupy.kernels import launch, optim  # noqa: E402
+from mortice_cuda_cupy.kernels import build, launch, optim  # noqa: E402
 
 FLOATS = (mt.float32, mt.float64, mt.float16, mt.bfloat16)
 DTYPES = (*FLOATS, mt.int64, mt.int32, mt.int8, mt.uint8, mt.bool, mt.complex64)
@@ -236,15 +236,43 @@ def short_cuts() -> None:
             for name in ("shape", "strides", "dtype", "size", "nbytes", "base", "_c_contiguous", "_f_contiguous"):
                 assert getattr(made, name) == getattr(law, name), name
             assert type(made) is cupy.ndarray
-    assert [type(x).__name__ for x in launch.ready(1, 0.5, np.bool_(True), np.uint64(7))] == ["CScalar"] * 4
     assert type(optim._by_value()(array("q", [1]))).__name__ == "CPointer"
     backend = ones(1).device.backend
     views = [name for name in dir(type(backend)) if isinstance(vars(type(backend)).get(name), type(cupy.ndarray.reshape))]
     assert not views, f"methods of another class are bound to the backend: {views}"
 
 
+def launches() -> None:
+    """What a launch is told is written where the driver looks for it, in each thread and by each way."""
+    x, memory = ones(3)._data, launch.scratch(100)
+    kernel = launch.Program("elementwise.cu", "fill<u64>", types=launch.FLOATS).get(launch.float32, "fill<u64>")
+    run = launch.launcher(kernel, (2, 3), (32, 4), "xo=m=fiw==", 7, None, 0.5, np.bool_(True))
+    wanted = [x.data.ptr, 0, 7, memory.ptr, 0, 0xBFF8 << 48, (1 << 64) - 3, 1 << 63, 0x3FE0 << 48, 1]
+    assert stub.parameters(lambda: run(x, None, memory, -1.5, -3, 1 << 63), 10) == wanted
+    assert stub.parameters(lambda: run(x, x, memory, -1, -3, np.uint64(1 << 63)), 2) == [x.data.ptr] * 2
+    series = launch.launcher(kernel, (2,), (32,), "sxs=i", 9)(x, None)
+    assert stub.parameters(lambda: series(x, 4), 5) == [x.data.ptr, x.data.ptr, 0, 9, 4]
+    # The same as CuPy hands over itself.
+    assert stub.parameters(lambda: kernel((2,), (32,), (x, 7, 0.5)), 3) == [x.data.ptr, 7, 0x3FE0 << 48]
+    kernel_module = cupy.cuda.Module()
+    kernel_module.load(b"nothing")
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(stub.parameters(lambda: series(x, 5), 5)))
+    other.start(), other.join()
+    assert found == [[x.data.ptr, x.data.ptr, 0, 9, 5]]
+    # With several devices each has the kernel of its own, and is asked for at every launch.
+    loaded, current = [], [0]
+    everywhere = build.Everywhere(lambda index: (loaded.append(index), kernel_module.get_function("another"))[1])
+    everywhere._device = lambda: current[0]
+    run, many = launch.launcher(everywhere, (2,), (32,), "x=", 5), launch.launcher(everywhere, (2,), (32,), "s=i", 6)
+    for current[0] in (0, 1, 0):
+        assert stub.parameters(lambda: run(x), 2) == [x.data.ptr, 5]
+        assert stub.parameters(lambda: many(x)(3), 3) == [x.data.ptr, 6, 3]
+    assert loaded == [0, 1]
+
+
 def uses() -> Iterator[tuple[str, Callable[[], None]]]:
-    for use in (short_cuts, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
+    for use in (short_cuts, launches, memory, streams, captured, profiled, of_the_host, shared, threads, mixed):
         yield use.__name__, use
     for use, dtypes in (
         (elementwise, DTYPES), (reductions, DTYPES), (movement, DTYPES), (layers, FLOATS), (optimisers, FLOATS), (drawn, FLOATS),
