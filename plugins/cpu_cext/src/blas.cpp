@@ -234,7 +234,7 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
 inline bool for_packing(bool tb, int64_t m, int64_t n, int64_t k) {
     if (cpu_level() != LEVEL_AVX512) return false;
     if (tb) return m >= 16 && n >= 8 && k >= 8 && !thin(m, n, k);
-    return m > 64 && n > 64 && k >= 16 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > 4e6;
+    return m >= 192 && n > 64 && k >= 16 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > 1.6e7;
 }
 #else
 template <class... A> bool packed_gemm(A...) { return false; }
