@@ -193,7 +193,9 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
     const auto own = packing(T{});
     const int64_t ra = ta ? 1 : lda, ca = ta ? lda : 1, rb = tb ? 1 : ldb, cb = tb ? ldb : 1, W = own.panel;
     const int64_t depth = over(over(k, over(k, GEMM_DEPTH<T>)), 8) * 8, panels = over(n, W);
-    const int64_t wide = over(panels, over(panels * W * depth, BLOCK)), blocks = over(over(k, depth), over(k * wide * W, BLOCK));
+    const int64_t wide = over(panels, over(panels * W * depth, BLOCK)), depths = over(k, depth);
+    // Blocks of few columns are several at once: C is read and written less often. Of less than one there is none to spare.
+    const int64_t most = BLOCK / 2 / (depth * wide * W), blocks = most < 2 ? 1 : over(depths, over(depths, most));
     const int64_t strips = over(m, GEMM_ROWS), low = (strips * GEMM_ROWS - m) / (GEMM_ROWS - GEMM_FEWER);
     const int64_t at_once = ta ? GEMM_STRIPS : 1;  // strips that are read together
     const auto first = [=](int64_t s) {
@@ -232,7 +234,7 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
 inline bool for_packing(bool tb, int64_t m, int64_t n, int64_t k) {
     if (cpu_level() != LEVEL_AVX512) return false;
     if (tb) return m >= 16 && n >= 8 && k >= 8 && !thin(m, n, k);
-    return m > 64 && n > 64 && k >= 16 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > 4e6;
+    return m >= 192 && n > 64 && k >= 16 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > 1.6e7;
 }
 #else
 template <class... A> bool packed_gemm(A...) { return false; }
@@ -342,5 +344,12 @@ void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
     }
 MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
 #undef MORTICE_GEMM
+
+template <class T>
+bool gemm_packed(bool ta, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc) {
+    return packed_gemm(ta, false, m, n, k, a, lda, b, ldb, static_cast<const T *>(nullptr), int64_t{0}, c, ldc);
+}
+template bool gemm_packed(bool, int64_t, int64_t, int64_t, const float *, int64_t, const float *, int64_t, float *, int64_t);
+template bool gemm_packed(bool, int64_t, int64_t, int64_t, const double *, int64_t, const double *, int64_t, double *, int64_t);
 
 }  // namespace mortice

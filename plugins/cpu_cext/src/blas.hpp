@@ -24,4 +24,9 @@ void *blas_function(const char *name);
 MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
 #undef MORTICE_GEMM
 
+// C = op(A) B by the kernels that copy B once for many rows of A, which are for AVX-512: no element depends on how many rows and
+// columns there are. On one thread. False where they were not compiled, or there is no memory for the copy.
+template <class T>
+bool gemm_packed(bool ta, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc);
+
 }  // namespace mortice

@@ -309,6 +309,34 @@ bool run_in_tiles(ConvTiles &t) {
     return true;
 }
 
+// ---- windows of a single place ----
+
+constexpr int64_t POINTS_OUTPUTS = 48, POINTS_CHANNELS = 8, POINTS_PLACES = 96;  // fewer are sooner done in place
+constexpr double POINTS_WORK = 1.6e7;  // multiply-adds of a task
+
+// Places side by side, each a window: a sample is a matrix, which the filters multiply where it lies. Their outputs are written
+// row by row; a tile of places for all outputs at once would touch a page for each of them. False where that is not so, or
+// nothing would be gained: by the shape of a sample, as the tasks are cut by it.
+template <class T> bool by_points(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    int64_t m = backward ? w.inputs : w.outputs, k = backward ? w.outputs : w.inputs, n = w.count[0] * w.count[1] * w.count[2];
+    bool fit = cpu_level() == LEVEL_AVX512 && w.groups == 1 && w.filter_taps() == 1;
+    fit = fit && m >= POINTS_OUTPUTS && k >= POINTS_CHANNELS && n >= POINTS_PLACES;
+    for (int a = 0; a < 3; a++) fit = fit && w.stride[a] == 1 && w.padding[a] == 0 && w.count[a] == w.size[a];
+    if (!fit) return false;
+    double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    int64_t tiles = (n + 31) / 32, parts = std::clamp<int64_t>(static_cast<int64_t>(work / POINTS_WORK), 1, (tiles + 3) / 4);
+    std::atomic<bool> done{true};
+    Unlocked free(static_cast<int64_t>(std::min(work * static_cast<double>(w.samples), 1e15)));
+    parallel_for(w.samples * parts, grain_for(work / static_cast<double>(parts)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end && done.load(std::memory_order_relaxed); i++) {
+            int64_t sample = i / parts, part = i % parts, low = tiles * part / parts * 32, high = std::min(tiles * (part + 1) / parts * 32, n);
+            if (!gemm_packed(backward, m, high - low, k, weight, w.inputs, source + sample * k * n + low, n, out + sample * m * n + low, n))
+                done.store(false, std::memory_order_relaxed);
+        }
+    });
+    return done;
+}
+
 // ---- the operations ----
 
 template <class T> void directly(const Window &w, bool backward, const T *source, const T *weight, T *out) {
@@ -321,6 +349,7 @@ template <class T> void directly(const Window &w, bool backward, const T *source
 
 // A convolution of windows that overlap, or its gradient to the input.
 template <class T> void general(const Window &w, bool backward, const T *source, const T *weight, T *out) {
+    if (by_points(w, backward, source, weight, out)) return;
     ConvDepth<T> d{};
     if (depthwise(w, backward, d)) {
         d.source = source, d.out = out;

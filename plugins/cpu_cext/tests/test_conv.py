@@ -63,6 +63,9 @@ CASES = [
     ((40, 5), (3, 3), (1, 1), (2, 3), (1, 1), (1, 16, 72, 1)),
     ((14, 13), (3, 3), (1, 1), (1, 0), (1, 1), (9, 33, 16, 1)),
     ((57, 58), (3, 3), (1, 1), (1, 1), (1, 1), (1, 20, 64, 1)),
+    # windows of one place: products of matrices
+    ((13, 11), (1, 1), (1, 1), (0, 0), (1, 1), (3, 60, 70, 1)),
+    ((3, 7, 9), (1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), (2, 50, 330, 1)),
     # few windows of large filters
     ((3, 4), (3, 2), (2, 3), (1, 1), (1, 2), (3, 48, 60, 1)),
     ((2, 3, 3), (2, 1, 2), (1, 2, 1), (1, 0, 0), (1, 1, 1), (1, 70, 70, 1)),
@@ -204,6 +207,25 @@ def test_large_numbers_do_not_overflow_on_the_way(size):
     large[0, :, ::3, ::2] = size
     _check_kinds(x * 1e-3, w * 1e-3, large)
     _check_kinds(x * 1e-3, size * w.sign(), g * 1e-3)
+
+
+def test_windows_of_one_place_are_the_same_alone_beside_others_and_on_any_number_of_threads():
+    x, w, g = (_array(s, mortice.float32, i) for i, s in enumerate([(3, 340, 33, 31), (330, 340, 1, 1), (3, 330, 33, 31)]))
+    settings = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+
+    def both(n):
+        own = x[n].clone()
+        return [_wrapped(K.conv(_raw(own), _raw(w), **settings)),
+                _wrapped(K.conv_input_grad(_raw(g[n].clone()), _raw(w), x_shape=tuple(own.shape), **settings))]  # fmt: skip
+
+    before = mortice.get_num_threads()
+    found = []
+    for threads in (1, 2, 3):
+        mortice.set_num_threads(threads)
+        found += [both(slice(None)), [mortice.cat(parts) for parts in zip(both(slice(1)), both(slice(1, 3)))]]
+    mortice.set_num_threads(before)
+    for other in found[1:]:
+        assert all(mortice.equal(a, b) for a, b in zip(found[0], other))
 
 
 @pytest.mark.parametrize("size", [(7, 7), (9, 14)])

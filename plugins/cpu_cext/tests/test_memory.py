@@ -207,6 +207,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "bce_gradient": lambda x, y: with_gradient(lambda z: F.binary_cross_entropy_with_logits(z, y), x),
     "smooth_l1_gradient": lambda x, y: with_gradient(F.smooth_l1_loss, x, y),
     "kl_div": lambda x, y: F.kl_div(x, y, reduction="batchmean"),
+    "conv_of_points": lambda x, y: F.conv2d(x.reshape(1, 50, 20, 40), y[:50, :50].reshape(50, 50, 1, 1)),
     "gelu_gradient": lambda x, y: with_gradient(F.gelu, x),
     "linear_gradient": lambda x, y: with_gradient(F.linear, x, y, y[0]),
     "rnn": lambda x, y: recurrent(mt.nn.RNN, x, y),

@@ -13,22 +13,26 @@ INLINE vd first(const double *p, int64_t n) { return (vd)_mm512_maskz_loadu_pd((
 // The rows of a strip of A, as they are copied: a little apart, lest they push each other out of the cache.
 template <class T> static constexpr int64_t STEP = GEMM_DEPTH<T> + 64 / sizeof(T);
 
-// A's element (i, l) is at a[i * RA + l * CA].
+// A's element (i, l) is at a[i * RA + l * CA]. C's rows and what follows `next` come nearer meanwhile, a line now and then: all
+// at once they would keep B's rows waiting.
 template <class T, int MR, int NV, int64_t RA, int64_t CA>
-static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc) {
+static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc,
+                                           const T *next) {
     constexpr int L = LANES<T>;
+    const int steps = 63 - __builtin_clzll((uint64_t)depth / 32 | 1);  // for a row of C: its binary logarithm
     vec<T> sum[MR][NV];
 #pragma GCC unroll 16
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < NV; v++) sum[i][v] = vec<T>{};
-    for (int64_t i = 0; i < m; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < NV; v++) __builtin_prefetch(c + i * ldc + v * L, 1);
     for (int64_t l = 0; l < depth; l++, a += CA, b += NV * L) {
         vec<T> row[NV];
+        __builtin_prefetch(next + l, 0, 2);
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; v++) row[v] = load(b + v * L);
+        for (int v = 0; v < NV; v++) {
+            __builtin_prefetch(c + (l >> steps) * ldc + v * L, 0, 2);
+            row[v] = load(b + v * L);
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < MR; i++) {
             const vec<T> factor = splat<T>(a[i * RA]);
@@ -51,11 +55,13 @@ static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t dept
 }
 
 template <class T, int MR, int64_t RA, int64_t CA>
-static void panels(int64_t m, int64_t n, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc) {
+static void panels(int64_t m, int64_t n, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc,
+                   const T *next, int64_t apart) {
     constexpr int64_t L = LANES<T>, W = 2 * L;
-    for (; n > 0; n -= W, b += W * depth, c += W, start = start ? start + W : start)
-        if (n > L) tile<T, MR, 2, RA, CA>(m, n < W ? n - L : L, depth, a, b, start, lds, c, ldc);
-        else tile<T, GEMM_ROWS, 1, RA, CA>(m, n, depth, a, b, start, lds, c, ldc);
+    const T *const end = next + (m - 1) * apart;  // a panel prefetches one of the next strip's rows
+    for (; n > 0; n -= W, b += W * depth, c += W, start = start ? start + W : start, next += next < end ? apart : 0)
+        if (n > L) tile<T, MR, 2, RA, CA>(m, n < W ? n - L : L, depth, a, b, start, lds, c, ldc, next);
+        else tile<T, GEMM_ROWS, 1, RA, CA>(m, n, depth, a, b, start, lds, c, ldc, next);
 }
 
 // Calls one(strip, its first row, how many rows it has).
@@ -82,8 +88,9 @@ static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a,
                 for (; l + L <= depth; l += L) store(to + l, load(from + l));
                 if (l < depth) put_first(to + l, first(from + l, depth - l), depth - l);
             }
-            if (rows > LESS) panels<T, MR, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc);
-            else panels<T, LESS, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc);
+            const T *const next = a + (i + rows) * ra;
+            if (rows > LESS) panels<T, MR, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc, next, ra);
+            else panels<T, LESS, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc, next, ra);
         });
         return;
     }
@@ -95,8 +102,8 @@ static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a,
             for (int64_t r = 0; r < rows; r += L) store(to + r, first(from + r, rows - r < L ? rows - r : L));
         });
     each_strip(low, m, [&](int64_t s, int64_t i, int64_t rows) {
-        if (rows > LESS) panels<T, MR, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc);
-        else panels<T, LESS, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc);
+        if (rows > LESS) panels<T, MR, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc, b, 0);
+        else panels<T, LESS, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc, b, 0);
     });
 }
 

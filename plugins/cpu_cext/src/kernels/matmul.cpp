@@ -87,6 +87,9 @@ template <class T, int NV>
 static void row_strip(int64_t m, int64_t k, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb, T *c, int64_t ldc,
                       bool add, int64_t last) {
     int64_t i = 0;
+    // With 32 registers more rows share what is read of B, and few columns have sums enough to wait for each other.
+    constexpr int MOST = NV == 4 ? 6 : 8;
+    for (; VECTOR_BYTES == 64 && i + MOST <= m; i += MOST) row_tile<T, MOST, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
     for (; i + 4 <= m && !SMALL; i += 4) row_tile<T, 4, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
     for (; i + 2 <= m; i += 2) row_tile<T, 2, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
     if (i < m) row_tile<T, 1, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
@@ -107,7 +110,7 @@ static void rows(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra, int64_
                  int64_t ldc, bool add) {
     constexpr int L = LANES<T>, WIDE = VECTOR_BYTES == 64 ? 4 : 2;  // what the registers hold
     T room[DEEP * 4 * L];
-    const bool pack = m >= 128 && ldb >= 8 * L && k >= 16;
+    const bool pack = m >= 128 && ldb >= (VECTOR_BYTES == 64 ? 32 : 8) * L && k >= 16;
     for (int64_t low = 0; low < k; low += DEEP, a += DEEP * ca, b += DEEP * ldb) {
         const int64_t depth = k - low < DEEP ? k - low : DEEP;
         for (int64_t j = 0; j < n;) {
