@@ -53,6 +53,7 @@ LEAD = [
         "amp_definitely_not_available",
         importlib.import_module("mortice.cuda.amp").amp_definitely_not_available,
     ),
+    ("distributed.fsdp.api", "StateDictConfig", importlib.import_module("mortice.distributed.fsdp").StateDictConfig),
     ("utils._foreach_utils", "_has_foreach_support", importlib.import_module("mortice.optim.foreach")._has_foreach_support),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
@@ -263,8 +264,11 @@ def test_settings_of_modules_over_several_processes_are_written_down() -> None:
     from mortice.distributed.fsdp import (
         BackwardPrefetch,
         CPUOffload,
+        FullOptimStateDictConfig,
         FullStateDictConfig,
+        LocalOptimStateDictConfig,
         MixedPrecision,
+        ShardedOptimStateDictConfig,
         ShardingStrategy,
         StateDictType,
     )
@@ -277,6 +281,8 @@ def test_settings_of_modules_over_several_processes_are_written_down() -> None:
     )
     assert CPUOffload(offload_params=True).offload_params and not CPUOffload().offload_params
     assert not FullStateDictConfig(rank0_only=True).offload_to_cpu
+    configs = [FullOptimStateDictConfig(), LocalOptimStateDictConfig(), ShardedOptimStateDictConfig(offload_to_cpu=False)]
+    assert [c.offload_to_cpu for c in configs] == [True, False, False] and not configs[0].rank0_only
 
 
 def test_private_names_that_scripts_import() -> None:

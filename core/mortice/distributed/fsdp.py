@@ -7,8 +7,10 @@ from typing import Any
 from mortice.distributed import ProcessGroup
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullStateDictConfig", "FullyShardedDataParallel", "MixedPrecision",
-    "MixedPrecisionPolicy", "ShardingStrategy", "StateDictOptions", "StateDictType", "fully_shard", "set_model_state_dict",
+    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictOptions",
+    "StateDictSettings", "StateDictType", "fully_shard", "set_model_state_dict",
 ]  # fmt: skip
 
 __path__: list[str] = []  # what PyTorch has below it leads here
@@ -45,10 +47,50 @@ class CPUOffload(SimpleNamespace):
     offload_params = False
 
 
-class FullStateDictConfig(SimpleNamespace):
+class StateDictConfig(SimpleNamespace):
+    """Where a state dict goes, by name."""
+
+    offload_to_cpu = False
+
+
+class OptimStateDictConfig(SimpleNamespace):
+    """Where an optimizer's state dict goes, by name."""
+
+    offload_to_cpu = True
+
+
+class FullStateDictConfig(StateDictConfig):
     """Where a state dict of whole tensors goes, by name."""
 
-    offload_to_cpu = rank0_only = False
+    rank0_only = False
+
+
+class FullOptimStateDictConfig(OptimStateDictConfig):
+    """Where an optimizer's state dict of whole tensors goes, by name."""
+
+    rank0_only = False
+
+
+class LocalStateDictConfig(StateDictConfig):
+    """Where a state dict of this process's own memory goes, by name."""
+
+
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """Where an optimizer's state dict of this process's own memory goes, by name."""
+
+    offload_to_cpu = False
+
+
+class ShardedStateDictConfig(StateDictConfig):
+    """Where a state dict of parts of tensors goes, by name."""
+
+
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """Where an optimizer's state dict of parts of tensors goes, by name."""
+
+
+class StateDictSettings(SimpleNamespace):
+    """Which state dicts are made and where they go, by name: `state_dict_type` and the two configs."""
 
 
 class StateDictOptions(SimpleNamespace):
