@@ -566,7 +566,7 @@ def test_lists_are_divided_by_device_and_dtype():
     assert [lists[0][0] is t for (lists, _), t in zip(found.values(), (a, b))] == [True, True]
     assert [indices for _, indices in grouped([[a, b, c]]).values()] == [[], []]
     for wrong, words in (
-        ([], "a first list with tensors"), ([[]], "a first list with tensors"), ([[a, None]], "got None at 1"),
+        ([], r"got the lengths \[\]"), ([[]], r"got the lengths \[0\]"), ([[a, None]], "got None at 1"),
         ([[a, b], [a]], r"got the lengths \[2, 1\]"),
     ):  # fmt: skip
         with pytest.raises(RuntimeError, match=words):

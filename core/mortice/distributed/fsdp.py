@@ -54,7 +54,7 @@ class StateDictConfig(SimpleNamespace):
 
 
 class OptimStateDictConfig(SimpleNamespace):
-    """Where an optimizer's state dict goes, by name."""
+    """That of an optimizer."""
 
     offload_to_cpu = True
 
@@ -66,31 +66,31 @@ class FullStateDictConfig(StateDictConfig):
 
 
 class FullOptimStateDictConfig(OptimStateDictConfig):
-    """Where an optimizer's state dict of whole tensors goes, by name."""
+    """That of an optimizer."""
 
     rank0_only = False
 
 
 class LocalStateDictConfig(StateDictConfig):
-    """Where a state dict of this process's own memory goes, by name."""
+    """That of this process's own memory."""
 
 
 class LocalOptimStateDictConfig(OptimStateDictConfig):
-    """Where an optimizer's state dict of this process's own memory goes, by name."""
+    """That of an optimizer."""
 
     offload_to_cpu = False
 
 
 class ShardedStateDictConfig(StateDictConfig):
-    """Where a state dict of parts of tensors goes, by name."""
+    """That of parts of tensors."""
 
 
 class ShardedOptimStateDictConfig(OptimStateDictConfig):
-    """Where an optimizer's state dict of parts of tensors goes, by name."""
+    """That of an optimizer."""
 
 
 class StateDictSettings(SimpleNamespace):
-    """Which state dicts are made and where they go, by name: `state_dict_type` and the two configs."""
+    """Which state dicts are made, and where they go, by name."""
 
 
 class StateDictOptions(SimpleNamespace):

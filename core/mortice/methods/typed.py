@@ -59,7 +59,7 @@ def _cast(dtype: str) -> Callable[..., Any]:
         return input.to(by_name(dtype))
 
     cast.__name__ = cast.__qualname__ = f"_cast_{CLASS_NAMES[dtype]}"
-    cast.__doc__ = f"Return a tensor as {dtype}, as `.to` does: flows of other libraries take their indices so."
+    cast.__doc__ = f"Return a tensor as {dtype}, as `.to` does."
     return cast
 
 

@@ -210,7 +210,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class _ConvTransposeMixin(_ConvTransposeNd):
-    """What libraries still import by this name and ask `isinstance` about; no layer is one, as in PyTorch."""
+    """What libraries import for `isinstance`; no layer is one, as in PyTorch."""
 
 
 class ConvTranspose1d(_ConvTransposeNd):

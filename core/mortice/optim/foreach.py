@@ -165,19 +165,18 @@ _foreach_addcdiv, _foreach_addcdiv_ = _weighted("addcdiv"), _weighted("addcdiv_"
 # ---- what PyTorch keeps in torch.utils._foreach_utils: which tensors are taken together ----
 
 
+_GROUPED = "_group_tensors_by_device_and_dtype"
+
+
 def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> dict[Any, tuple[list[Any], list[int]]]:
     """Divide lists that belong together by the device and dtype of the first one's tensors; an empty list stays empty."""
-    if not tensorlistlist or not tensorlistlist[0]:
-        raise RuntimeError("_group_tensors_by_device_and_dtype: expected a first list with tensors; got none.")
-    if any(len(given) not in (0, len(tensorlistlist[0])) for given in tensorlistlist):
-        raise RuntimeError(
-            "_group_tensors_by_device_and_dtype: expected lists as long as the first, or empty; got the lengths "
-            f"{[len(given) for given in tensorlistlist]}."
-        )
+    lengths = [len(given) for given in tensorlistlist]
+    if not lengths or not lengths[0] or {0, *lengths} != {0, lengths[0]}:
+        raise RuntimeError(f"{_GROUPED}: expected a first list of tensors, and others as long or empty; got the lengths {lengths}.")
     groups: dict[Any, tuple[list[Any], list[int]]] = {}
     for i, first in enumerate(tensorlistlist[0]):
         if first is None:
-            raise RuntimeError(f"_group_tensors_by_device_and_dtype: expected tensors alone in the first list; got None at {i}.")
+            raise RuntimeError(f"{_GROUPED}: expected tensors alone in the first list; got None at {i}.")
         lists, indices = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
         for held, given in zip(lists, tensorlistlist):
             held.extend(given[i : i + 1])
@@ -187,7 +186,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool =
 
 
 def _device_has_foreach_support(device: Any) -> bool:
-    """Say that `_foreach_*` takes the tensors of a device: of every one but meta, as all of them are on every backend."""
+    """Say that `_foreach_*` takes the tensors of a device."""
     return bool(device.type != "meta")
 
 
