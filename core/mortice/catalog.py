@@ -55,7 +55,8 @@ PUBLIC = {
     "methods.typed": (
         "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
         "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "
-        "HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor set_default_tensor_type"
+        "HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor _cast_Byte _cast_Char "
+        "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short set_default_tensor_type"
     ),
     "nn.functional": (
         "channel_shuffle conv_tbc cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle rrelu "

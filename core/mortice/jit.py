@@ -15,8 +15,8 @@ from typing import Any, Final
 from mortice.nn.module import Module
 
 __all__ = [
-    "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface",
-    "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save",
+    "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore",
+    "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save",
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 _isinstance = isinstance
@@ -25,6 +25,10 @@ __path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 class ScriptModule(Module):
     """A module whose methods PyTorch compiles: here a Module like others, and what `script` returns is none."""
+
+
+class Error(Exception):
+    """What a compiled program of PyTorch's raises, for `except`; nothing here does."""
 
 
 class TracerWarning(Warning):

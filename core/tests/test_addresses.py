@@ -48,6 +48,13 @@ LEAD = [
     ("_tensor_str", "printoptions", mt.printing.printoptions),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
+    (
+        "cuda.amp.common",
+        "amp_definitely_not_available",
+        importlib.import_module("mortice.cuda.amp").amp_definitely_not_available,
+    ),
+    ("distributed.fsdp.api", "StateDictConfig", importlib.import_module("mortice.distributed.fsdp").StateDictConfig),
+    ("utils._foreach_utils", "_has_foreach_support", importlib.import_module("mortice.optim.foreach")._has_foreach_support),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
     ("cuda.profiler", "profile", importlib.import_module("mortice.cuda.nvtx").profile),
@@ -159,6 +166,8 @@ def test_addresses_that_need_no_import() -> None:
         torch._inductor.config.triton.unique_kernel_names = True
         torch._functorch.config.enable_autograd_cache = True
         torch.cuda.random.manual_seed(3)
+        assert torch.cuda.amp.common.amp_definitely_not_available() is not torch.cuda.is_available()
+        assert issubclass(torch.jit.Error, Exception)
         print(torch.initial_seed(), hasattr(torch._utils, "_flatten_dense_tensors"), hasattr(torch.cuda, "nothing"))
     """
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
@@ -255,8 +264,11 @@ def test_settings_of_modules_over_several_processes_are_written_down() -> None:
     from mortice.distributed.fsdp import (
         BackwardPrefetch,
         CPUOffload,
+        FullOptimStateDictConfig,
         FullStateDictConfig,
+        LocalOptimStateDictConfig,
         MixedPrecision,
+        ShardedOptimStateDictConfig,
         ShardingStrategy,
         StateDictType,
     )
@@ -269,6 +281,8 @@ def test_settings_of_modules_over_several_processes_are_written_down() -> None:
     )
     assert CPUOffload(offload_params=True).offload_params and not CPUOffload().offload_params
     assert not FullStateDictConfig(rank0_only=True).offload_to_cpu
+    configs = [FullOptimStateDictConfig(), LocalOptimStateDictConfig(), ShardedOptimStateDictConfig(offload_to_cpu=False)]
+    assert [c.offload_to_cpu for c in configs] == [True, False, False] and not configs[0].rank0_only
 
 
 def test_private_names_that_scripts_import() -> None:

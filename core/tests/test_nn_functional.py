@@ -24,6 +24,10 @@ from mortice.nn import functional as F
             "channels instead",
         ),
         (
+            lambda: F.conv2d(mt.zeros(1, 1, 2, 2), mt.zeros(0, 1, 2, 2)), RuntimeError,
+            "conv2d: Given groups=1, expected weight to be at least 1 at dimension 0, but got weight of size [0, 1, 2, 2] instead",
+        ),
+        (
             lambda: F.conv2d(mt.zeros(1, 1, 2, 2), mt.zeros(1, 1, 4, 4)), RuntimeError,
             "conv2d: Calculated padded input size per channel: (2 x 2). Kernel size: (4 x 4). Kernel size can't be "
             "greater "

@@ -556,6 +556,25 @@ def test_foreach_bounds_are_of_numbers_and_lists_and_are_cast_no_way_that_loses(
     assert in_place(whole, 2) is whole and mt.equal(whole[0], op(mt.tensor([0, 1, 4]), 2))
 
 
+def test_lists_are_divided_by_device_and_dtype():
+    from mortice.utils._foreach_utils import _group_tensors_by_device_and_dtype as grouped
+    from mortice.utils._foreach_utils import _has_foreach_support
+
+    a, b, c = mt.ones(2), mt.ones(1, dtype=mt.float16), mt.zeros(3)
+    found = grouped([[a, b, c], [None, None, a], []], with_indices=True)
+    assert found == {(a.device, a.dtype): ([[a, c], [None, a], []], [0, 2]), (b.device, b.dtype): ([[b], [None], []], [1])}
+    assert [lists[0][0] is t for (lists, _), t in zip(found.values(), (a, b))] == [True, True]
+    assert [indices for _, indices in grouped([[a, b, c]]).values()] == [[], []]
+    for wrong, words in (
+        ([], r"got the lengths \[\]"), ([[]], r"got the lengths \[0\]"), ([[a, None]], "got None at 1"),
+        ([[a, b], [a]], r"got the lengths \[2, 1\]"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=words):
+            grouped(wrong)
+    assert _has_foreach_support([a, None], a.device) and not _has_foreach_support([mt.nn.Parameter(a)], a.device)
+    assert not _has_foreach_support([a.to("meta")], mt.device("meta"))
+
+
 def test_foreach_functions_take_lists():
     a, b = [mt.tensor([1.0, -4.0]), mt.tensor([[9.0]])], [mt.tensor([2.0, 3.0]), mt.tensor([[4.0]])]
 

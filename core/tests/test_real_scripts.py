@@ -330,6 +330,7 @@ def test_programs_that_split_batches_themselves_find_the_steps():
 
 def test_names_that_compiled_programs_take_are_there():
     from mortice.jit.annotations import List, Optional
+    from mortice.nn.modules.conv import _ConvNd, _ConvTransposeMixin
     from mortice.nn.modules.padding import _CircularPadNd, _ConstantPadNd, _ReflectionPadNd, _ReplicationPadNd
     from mortice.nn.modules.transformer import _get_activation_fn
     from mortice.utils.data._utils.collate import default_collate_err_msg_format, np_str_obj_array_pattern
@@ -338,6 +339,7 @@ def test_names_that_compiled_programs_take_are_there():
 
     assert issubclass(mt.nn.ZeroPad2d, mt.nn.ConstantPad2d) and issubclass(mt.nn.ConstantPad2d, _ConstantPadNd)
     assert issubclass(mt.nn.CircularPad1d, _CircularPadNd)
+    assert issubclass(_ConvTransposeMixin, _ConvNd) and not issubclass(mt.nn.ConvTranspose2d, _ConvTransposeMixin)
     assert issubclass(mt.nn.ReflectionPad1d, _ReflectionPadNd) and issubclass(mt.nn.ReplicationPad3d, _ReplicationPadNd)
     assert np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
     with pytest.raises(TypeError, match=re.escape(default_collate_err_msg_format.format(object))):

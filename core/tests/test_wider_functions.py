@@ -207,6 +207,7 @@ def test_few_counts_take_one_uniform_each(draw):
 def test_typed_classes_make_and_recognise_tensors():
     x = mt.FloatTensor([1, 2])
     assert type(x) is mt.Tensor and isinstance(x, mt.FloatTensor) and not isinstance(x, mt.LongTensor)
+    assert mt._cast_Long(x.detach()).dtype is mt.int64 and mt._cast_Double(x).dtype is mt.float64 and mt._cast_Float(x) is x
     assert mt.LongTensor(2, 3).shape == (2, 3) and mt.BoolTensor([1, 0]).tolist() == [True, False]
     assert x.type() == mt.typename(x) == "mortice.FloatTensor" and x.new([3]).dtype is mt.float32
 

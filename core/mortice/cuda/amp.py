@@ -6,7 +6,9 @@ from typing import Any
 
 from mortice import amp as _amp
 from mortice import float16
+from mortice.addresses import attribute
 from mortice.amp.autocast_mode import old_name
+from mortice.cuda.devices import is_available
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 __path__: list[str] = []  # a package to PyTorch; see mortice.addresses
@@ -41,3 +43,12 @@ def custom_bwd(bwd: Any) -> Any:
     """Decorate a backward, as `mortice.amp.custom_bwd` for CUDA devices."""
     old_name("cuda", "custom_bwd", "args..., device_type='cuda'")
     return _amp.custom_bwd(bwd, device_type="cuda")
+
+
+def amp_definitely_not_available() -> bool:
+    """Say that there is no CUDA device."""
+    return not is_available()
+
+
+def __getattr__(name: str) -> Any:
+    return attribute(__name__, name)

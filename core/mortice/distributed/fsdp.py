@@ -7,8 +7,10 @@ from typing import Any
 from mortice.distributed import ProcessGroup
 
 __all__ = [
-    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullStateDictConfig", "FullyShardedDataParallel", "MixedPrecision",
-    "MixedPrecisionPolicy", "ShardingStrategy", "StateDictOptions", "StateDictType", "fully_shard", "set_model_state_dict",
+    "BackwardPrefetch", "CPUOffload", "FSDPModule", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictOptions",
+    "StateDictSettings", "StateDictType", "fully_shard", "set_model_state_dict",
 ]  # fmt: skip
 
 __path__: list[str] = []  # what PyTorch has below it leads here
@@ -45,10 +47,50 @@ class CPUOffload(SimpleNamespace):
     offload_params = False
 
 
-class FullStateDictConfig(SimpleNamespace):
+class StateDictConfig(SimpleNamespace):
+    """Where a state dict goes, by name."""
+
+    offload_to_cpu = False
+
+
+class OptimStateDictConfig(SimpleNamespace):
+    """That of an optimizer."""
+
+    offload_to_cpu = True
+
+
+class FullStateDictConfig(StateDictConfig):
     """Where a state dict of whole tensors goes, by name."""
 
-    offload_to_cpu = rank0_only = False
+    rank0_only = False
+
+
+class FullOptimStateDictConfig(OptimStateDictConfig):
+    """That of an optimizer."""
+
+    rank0_only = False
+
+
+class LocalStateDictConfig(StateDictConfig):
+    """That of this process's own memory."""
+
+
+class LocalOptimStateDictConfig(OptimStateDictConfig):
+    """That of an optimizer."""
+
+    offload_to_cpu = False
+
+
+class ShardedStateDictConfig(StateDictConfig):
+    """That of parts of tensors."""
+
+
+class ShardedOptimStateDictConfig(OptimStateDictConfig):
+    """That of an optimizer."""
+
+
+class StateDictSettings(SimpleNamespace):
+    """Which state dicts are made, and where they go, by name."""
 
 
 class StateDictOptions(SimpleNamespace):

@@ -14,13 +14,15 @@ from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
     "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
     "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
     "FloatTensor", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage", "LongTensor", "ShortStorage",
-    "ShortTensor", "set_default_tensor_type",
+    "ShortTensor", "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long",
+    "_cast_Short", "set_default_tensor_type",
 ]  # fmt: skip
 
 
@@ -50,6 +52,19 @@ def _typed(dtype: str, device: str = "cpu", module: str = "mortice") -> TypedCla
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor = map(_typed, ("float32", "float64", "float16", "bfloat16"))
 LongTensor, IntTensor, ShortTensor = map(_typed, ("int64", "int32", "int16"))
 CharTensor, ByteTensor, BoolTensor = map(_typed, ("int8", "uint8", "bool"))
+
+
+def _cast(dtype: str) -> Callable[..., Any]:
+    def cast(input: Any, non_blocking: bool = False) -> Any:
+        return input.to(by_name(dtype))
+
+    cast.__name__ = cast.__qualname__ = f"_cast_{CLASS_NAMES[dtype]}"
+    cast.__doc__ = f"Return a tensor as {dtype}, as `.to` does."
+    return cast
+
+
+_cast_Float, _cast_Double, _cast_Half = map(_cast, ("float32", "float64", "float16"))
+_cast_Long, _cast_Int, _cast_Short, _cast_Char, _cast_Byte = map(_cast, ("int64", "int32", "int16", "int8", "uint8"))
 
 
 class StorageClass(type):

@@ -198,6 +198,10 @@ class _ConvTransposeNd(_ConvNd):
         return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
 
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """What libraries import for `isinstance`; no layer is one, as in PyTorch."""
+
+
 class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of (N, C, L) or (C, L); `output_size` in the call chooses among the valid sizes."""
 

@@ -195,7 +195,7 @@ def _check_sizes(
         raise ShapeError(f"{name}: negative padding is not supported; got padding={list(padding)}.")
     if any(d <= 0 for d in dilation):
         raise ShapeError(f"{name}: dilation should be greater than zero; got dilation={list(dilation)}.")
-    if ws[0] % groups:
+    if ws[0] < groups or ws[0] % groups:
         factor = "divisible by" if ws[0] > groups else "at least"
         raise ShapeError(
             f"{name}: Given groups={groups}, expected weight to be {factor} {groups} at dimension 0, but got weight "

@@ -161,4 +161,37 @@ def _weighted(name: str) -> Callable[..., Any]:
 _foreach_addcmul, _foreach_addcmul_ = _weighted("addcmul"), _weighted("addcmul_")
 _foreach_addcdiv, _foreach_addcdiv_ = _weighted("addcdiv"), _weighted("addcdiv_")
 
+
+# ---- what PyTorch keeps in torch.utils._foreach_utils: which tensors are taken together ----
+
+
+_GROUPED = "_group_tensors_by_device_and_dtype"
+
+
+def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> dict[Any, tuple[list[Any], list[int]]]:
+    """Divide lists that belong together by the device and dtype of the first one's tensors; an empty list stays empty."""
+    lengths = [len(given) for given in tensorlistlist]
+    if not lengths or not lengths[0] or {0, *lengths} != {0, lengths[0]}:
+        raise RuntimeError(f"{_GROUPED}: expected a first list of tensors, and others as long or empty; got the lengths {lengths}.")
+    groups: dict[Any, tuple[list[Any], list[int]]] = {}
+    for i, first in enumerate(tensorlistlist[0]):
+        if first is None:
+            raise RuntimeError(f"{_GROUPED}: expected tensors alone in the first list; got None at {i}.")
+        lists, indices = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
+        for held, given in zip(lists, tensorlistlist):
+            held.extend(given[i : i + 1])
+        if with_indices:
+            indices.append(i)
+    return groups
+
+
+def _device_has_foreach_support(device: Any) -> bool:
+    """Say that `_foreach_*` takes the tensors of a device."""
+    return bool(device.type != "meta")
+
+
+def _has_foreach_support(tensors: Any, device: Any) -> bool:
+    """Tell whether `_foreach_*` takes these: subclasses of Tensor, and parameters, go one by one."""
+    return _device_has_foreach_support(device) and all(t is None or type(t) is Tensor for t in tensors)
+
 __all__ = [name for name in dir() if name.startswith("_foreach_")]
