@@ -479,3 +479,25 @@ def test_a_value_that_overlaps_its_place_is_read_whole_first(dtype, place):
         shifted = x.clone()
         shifted[target] = shifted[source]
         assert mt.equal(shifted[target], x[source])
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scatter_reduce_in_place_gives_what_it_gives_elsewhere(reduce: str, include_self: bool) -> None:
+    x, index = mt.tensor([[3.0, -1.0, 2.0], [0.5, 4.0, mt.nan]]), mt.tensor([[0, 2, 2], [1, 1, 0]])
+    src = mt.tensor([[5.0, -2.0, 7.0], [mt.nan, 3.0, 1.0]])
+    made = x.scatter_reduce(1, index, src, reduce, include_self=include_self)
+    y = x.clone()
+    version = y._version
+    assert y.scatter_reduce_(1, index, src, reduce, include_self=include_self) is y
+    assert y._version > version and mt.equal(y.nan_to_num(99), made.nan_to_num(99))
+
+
+def test_scatter_in_place_takes_numpys_name_of_the_dim_and_no_other() -> None:
+    x, index, src = mt.zeros(3), mt.tensor([0, 0, 2]), mt.ones(3)
+    assert x.clone().scatter_add_(axis=0, index=index, src=src).tolist() == [2, 0, 1]
+    assert x.clone().scatter_(axis=0, index=index, src=src).tolist() == [1, 0, 1]
+    assert x.clone().scatter_reduce_(axis=0, index=index, src=src, reduce="sum").tolist() == [2, 0, 1]
+    for write, more in ((x.scatter_add_, ()), (x.scatter_, ()), (x.scatter_reduce_, ("sum",))):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'places'"):
+            write(0, index, src, *more, places=index)

@@ -344,17 +344,34 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
     return op, (input, index, _as_far(src, index)), {"axis": axis}
 
 
-def _scattered(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+# What is missing, or has NumPy's name, the functions see to.
+
+
+def _scattered(
+    input: Any, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: Any = None, **more: Any
+) -> Any:
     src = value if src is None else src
     if src.__class__ in REAL and isinstance(index, TensorBase) and input.dtype in (float32, float64) and -3e38 < src < 3e38:
         src = filled(index.shape, src, input.dtype, input._device)  # a number that surely fits
-    return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None else None
+    return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None and not more else None
 
 
-def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
-    return _straight("scatter_add", _scatter_add.op, input, dim, index, src)
+def _scattered_add(input: Any, dim: Any = None, index: Any = None, src: Any = None, **more: Any) -> Any:
+    return None if more else _straight("scatter_add", _scatter_add.op, input, dim, index, src)
+
+
+_COMBINED = {"amax": "max", "amin": "min", "max": "max", "min": "min", "prod": "prod"}
+
+
+def _scattered_reduced(input: Any, dim: Any = None, index: Any = None, src: Any = None, reduce: Any = None, **more: Any) -> Any:
+    if (more and more != {"include_self": True}) or reduce.__class__ is not str or input.dtype.kind == "c":
+        return None
+    if reduce == "sum":
+        return _straight("scatter_reduce", _scatter_add.op, input, dim, index, src)
+    found = _straight("scatter_reduce", _combine.op, input, dim, index, src) if reduce in _COMBINED else None
+    return found and (*found[:2], {**found[2], "how": _COMBINED[reduce]})
 
 
 scatter_ = inplace(scatter, takes_out=True, short=_scattered, itself=False)
 scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add, itself=False)
-scatter_reduce_ = inplace(scatter_reduce, takes_out=True, itself=False)
+scatter_reduce_ = inplace(scatter_reduce, takes_out=True, short=_scattered_reduced, itself=False)

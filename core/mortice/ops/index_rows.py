@@ -216,6 +216,10 @@ def index_reduce(
 # ---- flat positions ----
 
 
+def _flat(x: Any) -> Any:
+    return x if len(x.shape) == 1 else reshape(x, -1)
+
+
 def take(input: Any, index: Any, *, out: Any = None) -> Any:
     """Read elements at flat positions; the result has the index's shape."""
     if not isinstance(index, TensorBase) or index.dtype is not int64:
@@ -224,8 +228,8 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     n = prod(input.shape)
     if n == 0 and prod(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
-    places = reshape(check_range("take", index, n, 0), -1)
-    made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
+    made = _take(_flat(input), _flat(check_range("take", index, n, 0)), axis=0)
+    made = named(made if len(index.shape) == 1 else reshape(made, index.shape), "TakeBackward0")
     return made if out is None else _call.WRITE_OUT("take", out, made, reads=(input, index))
 
 
@@ -245,14 +249,14 @@ def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:
         )
     if prod(input.shape) == 0 and prod(index.shape):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
-    return reshape(check_range("put_", index, prod(input.shape), 0), -1), reshape(source, -1)
+    return _flat(check_range("put_", index, prod(input.shape), 0)), _flat(source)
 
 
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """Return a copy with elements at flat positions replaced, or added to."""
     places, values = _placed(input, index, source)
     write = _index_add if accumulate else _index_write
-    return named(reshape(write(reshape(input, -1), places, values, axis=0), input.shape), "PutBackward0")
+    return named(reshape(write(_flat(input), places, values, axis=0), input.shape), "PutBackward0")
 
 
 def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:

@@ -102,6 +102,8 @@ _clone.vjp(x=lambda k, g: g, jvp="linear")
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into memory of its own; gradients pass through."""
+    if memory_format is contiguous_format and not is_row_major(input):
+        return _row_major_copy(input)
     if keeps(memory_format) or (memory_format is contiguous_format and layout(input) == contiguous_strides(input.shape)):
         return _clone(input)
     return _laid(input, memory_format)

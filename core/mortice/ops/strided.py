@@ -259,7 +259,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     if not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
         raise _out_of_bounds(size, stride, start, x.shape)
     fn = _strided if _shares(x, "strided") else _strided_copy
-    return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)
+    flat = x if len(x.shape) == 1 else _view(x, shape=Size((prod(x.shape),)))
+    return fn(flat, shape=size, steps=stride, offset=offset)
 
 
 def _out_of_bounds(size: Size, stride: Any, start: int, shape: Size) -> RuntimeError:

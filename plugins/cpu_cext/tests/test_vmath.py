@@ -186,6 +186,14 @@ def test_circular_functions_of_huge_angles_are_those_of_the_c_library(k: Any, dt
             assert ulps(g, getattr(math, name)(v), dtype) <= MAX_ULP, (name, v, g)
 
 
+@pytest.mark.parametrize("name, worst", [("exp", [-5.84630919, 26.7168999, -5.86622286]), ("exp2", [2.55848646])])
+def test_exponentials_in_single_are_off_by_less_than_nine_tenths(k: Any, name: str, worst: list[float]) -> None:
+    """The numbers are those of which the error is largest, of a sixtieth and more of all there are."""
+    x = make(k, worst, "float32")
+    for v, g in zip(read(k, x), read(k, getattr(k, name)(x))):
+        assert ulps(g, {"exp": math.exp, "exp2": exp2}[name](v), "float32") < 0.9, v
+
+
 def test_logarithms_are_exact_at_powers(k: Any) -> None:
     for dtype, most in (("float32", 38), ("float64", 308)):
         powers = list(range(0, most + 1))

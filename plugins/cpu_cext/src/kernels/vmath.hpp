@@ -129,7 +129,8 @@ template <class V, class... Rest> INLINE V poly(V x, double c, Rest... rest) {
     return fma(poly(x, rest...), x, num<V>(c));
 }
 
-// The same by pairs of terms, pairs of pairs and so on: a few operations more, of which fewer wait for each other.
+// The same by pairs of terms, pairs of pairs and so on: a few operations more, of which fewer wait for each other. With AVX-512
+// several vectors are on their way at once, and fewer operations count.
 template <class V, int N> INLINE V pairs(V x, V (&c)[N]) {
     if constexpr (N == 1) return c[0];
     else {
@@ -140,8 +141,12 @@ template <class V, int N> INLINE V pairs(V x, V (&c)[N]) {
     }
 }
 template <class V, class... C> INLINE V poly_pairs(V x, C... c) {
+#if defined(__AVX512F__)
+    return poly(x, c...);
+#else
     V terms[] = {num<V>(c)...};
     return pairs(x, terms);
+#endif
 }
 
 // The nearest whole number, of |x| < 2**22 or 2**51.
@@ -163,16 +168,28 @@ template <class V> INLINE V scale_by_2(V x, V n) {
 #endif
 }
 
+// x * 2**n, also given as `power`, where that and the result are normal numbers.
+template <class V> INLINE V scale_normal(V x, V n, V power) {
+#if defined(__AVX512F__)
+    return scale_by_2(x, n);
+#else
+    return x * power;
+#endif
+}
+
 // ---- exponentials ----
 
-// x = n ln 2 + r, |r| <= ln 2 / 2
+// x = n ln 2 + r, |r| <= ln 2 / 2; and 2**n where that is a normal number: beside the exponent's bias, n is the low digits of
+// a large sum.
 template <class V> struct ExpParts {
-    V n, r;
+    V n, r, power;
 };
 template <class V> INLINE ExpParts<V> reduce_exp(V x) {
-    V n = nearest(x * num<V>(0x1.71547652b82fep+0));
+    const V large = num<V>(parts_of<V>::magic + parts_of<V>::bias);
+    V sum = fma(x, num<V>(0x1.71547652b82fep+0), large), n = sum - large;
     V r = fma(n, num<V>(-0.693359375f, -0x1.62e42feep-1), x);
-    return {n, fma(n, num<V>(2.12194440e-4f, -1.90821492927058770002e-10), r)};
+    r = fma(n, num<V>(2.12194440e-4f, -1.90821492927058770002e-10), r);
+    return {n, r, as_real<V>(ints(sum) << parts_of<V>::digits)};
 }
 
 // (exp(r) - 1 - r) / r**2
@@ -185,30 +202,42 @@ template <class V> INLINE V exp_rest(V r) {
 }
 template <class V> INLINE V exp_less_1(V r) { return fma(r * r, exp_rest(r), r); }
 
+template <class V> INLINE V exp_of_rest(V r) { return fma(fma(exp_rest(r), r, num<V>(1)), r, num<V>(1)); }
+
 // exp of x where the result is neither subnormal nor infinite.
 template <class V> INLINE V exp_normal(V x) {
-    auto [n, r] = reduce_exp(x);
-    return (exp_less_1(r) + num<V>(1)) * power_of_2(n);
+    auto [n, r, power] = reduce_exp(x);
+    return scale_normal(exp_of_rest(r), n, power);
 }
 
-// What is `gone` is 0 without being computed: an underflow takes processors twenty-five times as long.
-template <class V> SHARED V v_exp(V x) {
-    const auto gone = x < num<V>(-104.0f, -746.0);
-    x = select(gone, V{}, vmin(num<V>(89.0f, 710.0), x));
-    auto [n, r] = reduce_exp(x);
-    return select(gone, V{}, scale_by_2(exp_less_1(r) + num<V>(1), n));
+// exp(r) * 2**n, of `reduce`. Below `least` it is 0 without being computed: an underflow takes processors twenty-five times as
+// long.
+template <class V, class F> INLINE V exp_between(V x, V least, V most, F reduce) {
+#if defined(__AVX512F__)  // has masks for that
+    const auto [n, r, power] = reduce(vmin(most, x));
+    const V y = exp_of_rest(r);
+    if constexpr (is_single<V>)
+        return (V)_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)least, _CMP_NLT_UQ), (__m512)y, (__m512)n);
+    else return (V)_mm512_maskz_scalef_pd(_mm512_cmp_pd_mask((__m512d)x, (__m512d)least, _CMP_NLT_UQ), (__m512d)y, (__m512d)n);
+#else
+    const auto gone = x < least;
+    const auto [n, r, power] = reduce(select(gone, V{}, vmin(most, x)));
+    return select(gone, V{}, scale_by_2(exp_of_rest(r), n));
+#endif
 }
+
+template <class V> SHARED V v_exp(V x) { return exp_between(x, num<V>(-104.0f, -746.0), num<V>(89.0f, 710.0), reduce_exp<V>); }
 
 template <class V> SHARED V v_exp2(V x) {
-    const auto gone = x < num<V>(-150.0f, -1075.0);
-    x = select(gone, V{}, vmin(num<V>(129.0f, 1025.0), x));
-    V n = nearest(x);
-    return select(gone, V{}, scale_by_2(exp_less_1((x - n) * num<V>(0x1.62e42fefa39efp-1)) + num<V>(1), n));
+    return exp_between(x, num<V>(-150.0f, -1075.0), num<V>(129.0f, 1025.0), [](V at) {
+        const V n = nearest(at);
+        return ExpParts<V>{n, (at - n) * num<V>(0x1.62e42fefa39efp-1), n};
+    });
 }
 
 // expm1(x) / 2; it overflows where it must, if x is not much larger.
 template <class V> INLINE V half_expm1(V x) {
-    auto [n, r] = reduce_exp(x);
+    auto [n, r, power] = reduce_exp(x);
     V quarter = power_of_2(n - num<V>(2)), y = fma(quarter, exp_less_1(r), quarter - num<V>(0.25));
     return y + y;
 }
@@ -229,10 +258,10 @@ template <class V> struct LogParts {
 template <class V> INLINE LogParts<V> split_log(V x) {
 #if defined(__AVX512F__)
     if constexpr (is_single<V>) {
-        __m512 m = _mm512_maskz_getmant_ps(0xffff, (__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+        __m512 m = _mm512_maskz_getmant_ps(0xffff, (__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
         return {(V)_mm512_maskz_getexp_ps(0xffff, (__m512)x) - (V)_mm512_maskz_getexp_ps(0xffff, m), (V)m};
     } else {
-        __m512d m = _mm512_maskz_getmant_pd(0xff, (__m512d)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+        __m512d m = _mm512_maskz_getmant_pd(0xff, (__m512d)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
         return {(V)_mm512_maskz_getexp_pd(0xff, (__m512d)x) - (V)_mm512_maskz_getexp_pd(0xff, m), (V)m};
     }
 #else
@@ -263,17 +292,27 @@ template <class V> INLINE V log_rest(V f) {
     }
 }
 
+template <class V> INLINE ints_of<V> plain(V x) {  // positive and normal
+    return (x >= num<V>(parts_of<V>::least)) & (x <= num<V>(is_single<V> ? 0x1.fffffep127 : 0x1.fffffffffffffp1023));
+}
+template <class V> INLINE bool all_plain(V x) {
+#if defined(__AVX512F__)
+    if constexpr (is_single<V>) return _mm512_fpclass_ps_mask((__m512)x, 0xff) == 0;
+    else return _mm512_fpclass_pd_mask((__m512d)x, 0xff) == 0;
+#else
+    return !any_lane(~plain(x));
+#endif
+}
+
 // x with subnormal numbers lifted by `lift`, the rest made harmless; and where it was anything but positive and normal.
 template <class V> struct LogInput {
     V x, lift;
     bool odd;
 };
 template <class V> INLINE LogInput<V> check_log(V x) {
-    using P = parts_of<V>;
-    ints_of<V> plain = (x >= num<V>(P::least)) & (x <= num<V>(is_single<V> ? 0x1.fffffep127 : 0x1.fffffffffffffp1023));
-    if (__builtin_expect(!any_lane(~plain), 1)) return {x, num<V>(0), false};
-    ints_of<V> low = (x > num<V>(0)) & (x < num<V>(P::least));
-    V lifted = select(low, x * num<V>(0x1p25f, 0x1p54), select(plain, x, num<V>(1)));
+    if (__builtin_expect(all_plain(x), 1)) return {x, num<V>(0), false};
+    ints_of<V> low = (x > num<V>(0)) & (x < num<V>(parts_of<V>::least));
+    V lifted = select(low, x * num<V>(0x1p25f, 0x1p54), select(plain(x), x, num<V>(1)));
     return {lifted, select(low, num<V>(-25.0f, -54.0), num<V>(0)), true};
 }
 template <class V> INLINE V log_ends(V y, V x) {
@@ -282,15 +321,24 @@ template <class V> INLINE V log_ends(V y, V x) {
     return select(x >= num<V>(0), y, select(x < num<V>(0), num<V>(__builtin_nan("")), x - x));
 }
 
+// log of 2**e (1 + f). Both parts of log(2) are positive: of an infinite e they are not to be infinities of two signs.
+template <class V> INLINE V log_sum(V e, V f) {
+    V low = fma(e, num<V>(0x1.7f7d1cp-20f, 1.90821492927058770002e-10), log_rest(f));
+    return fma(e, num<V>(0x1.62e4p-1f, 0x1.62e42feep-1), f + low);
+}
+
 template <class V> SHARED V v_log(V x) {
+#if defined(__AVX512F__)  // splits subnormal numbers too; 0 and infinity have such an exponent, nans and what is below 0 a nan
+    auto [e, m] = split_log(x);
+    return log_sum(e, m - num<V>(1));
+#else
     LogInput<V> in = check_log(x);
     auto [e, m] = split_log(in.x);
     if (__builtin_expect(in.odd, 0)) e += in.lift;
-    V f = m - num<V>(1);
-    V low = fma(e, num<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
-    V y = fma(e, num<V>(0.693359375f, 0x1.62e42feep-1), f + low);
+    V y = log_sum(e, m - num<V>(1));
     if (__builtin_expect(in.odd, 0)) y = log_ends(y, x);
     return y;
+#endif
 }
 
 // log of 1 / log(base) = high + low and log(2) / log(base) = two_high + two_low: the large products are exact.
@@ -331,8 +379,7 @@ template <class V> SHARED V v_log1p(V x) {
     V lost = select(small < num<V>(1), x - (u - num<V>(1)), num<V>(1) - (u - x));
     lost = select(v_abs(e) < num<V>(60.0f, 120.0), lost * power_of_2(vmax(num<V>(-60.0f, -120.0), -e)), num<V>(0));
     V f = (m - num<V>(1)) + lost;
-    V low = fma(e, num<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
-    V y = fma(e, num<V>(0.693359375f, 0x1.62e42feep-1), f + low);
+    V y = log_sum(e, f);
     if (__builtin_expect(in.odd, 0)) y = log_ends(y, u);
     return select(v_abs(x) < num<V>(parts_of<V>::least), x, y);
 }
@@ -351,9 +398,9 @@ template <class V> RARE V rare_log1p(V x) { return v_log1p(x); }
 template <class V> INLINE V v_sigmoid(V x) { return num<V>(1) / (v_exp(-x) + num<V>(1)); }
 
 template <class V> SHARED V v_tanh(V x) {
-    V a = vmin(num<V>(10.0f, 20.0), v_abs(x));
-    V e = half_expm1(a + a);
-    return flip_sign(e / (e + num<V>(1)), sign_of(x));
+    auto [n, r, power] = reduce_exp(vmin(num<V>(20.0f, 40.0), v_abs(x + x)));
+    V e = fma(power, exp_less_1(r), power - num<V>(1));  // expm1(2 |x|)
+    return flip_sign(e / (e + num<V>(2)), sign_of(x));
 }
 
 template <class V> INLINE V v_sinh(V x) {
@@ -365,8 +412,8 @@ template <class V> INLINE V v_sinh(V x) {
 
 template <class V> INLINE V v_cosh(V x) {
     V a = vmin(num<V>(89.5f, 710.5), v_abs(x));
-    auto [n, r] = reduce_exp(a);
-    V e = (exp_less_1(r) + num<V>(1)) * power_of_2(n - num<V>(2));
+    auto [n, r, power] = reduce_exp(a);
+    V e = exp_of_rest(r) * power_of_2(n - num<V>(2));
     e += e;
     return e + num<V>(0.25) / e;
 }

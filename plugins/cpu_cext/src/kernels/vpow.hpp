@@ -45,7 +45,7 @@ template <class V> INLINE V pow_positive(V x, V y) {
     p_low = select(v_abs(p) < most, p_low, num<V>(0));
     p = vmin(most, vmax(-most, p));
     const V n = nearest(p), r = ((p - n) + p_low) * num<V>(0x1.62e42fefa39efp-1);
-    return scale_by_2(exp_less_1(r) + num<V>(1), n);
+    return scale_by_2(exp_of_rest(r), n);
 }
 
 INLINE float pow_one(float x, float y) { return powf(x, y); }

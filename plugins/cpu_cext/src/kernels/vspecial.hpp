@@ -43,9 +43,13 @@ INLINE vf normal_tail(vf a) {
                       -8.10217352e-06f, 6.24126869e-07f, -2.58329713e-08f, 4.44447396e-10f);
     t = fma(fma(t, b, num<vf>(-1.15110612f)), b, num<vf>(-0.99999994f));  // what is large last, for less is rounded
     t = vmax(num<vf>(-125.0), t);
+#if defined(__AVX512F__)
+    vf r = (vf)_mm512_maskz_reduce_ps(0xffff, (__m512)t, 0), n = t - r;
+#else
     vf n = nearest(t), r = t - n;
+#endif
     vf p = fma(r, poly_pairs(r, 0.693147004f, 0.240222394f, 0.0555073619f, 0.00967172347f, 0.00132644514f), num<vf>(1));
-    vf y = p * power_of_2(n);
+    vf y = scale_normal(p, n, power_of_2(n));
     return as_real<vf>(ints(y) & ~(a > num<vf>(13.5)));
 }
 // The distribution itself.
