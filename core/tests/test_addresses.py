@@ -57,6 +57,8 @@ LEAD = [
     ("utils._foreach_utils", "_has_foreach_support", importlib.import_module("mortice.optim.foreach")._has_foreach_support),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
+    ("cuda._utils", "_get_device_index", importlib.import_module("mortice.cuda.devices")._get_device_index),
+    ("onnx.operators", "shape_as_tensor", importlib.import_module("mortice.onnx").shape_as_tensor),
     ("cuda.profiler", "profile", importlib.import_module("mortice.cuda.nvtx").profile),
     ("distributed._composable", "is_available", mt.distributed.is_available),
     ("distributed._composable.fsdp", "FSDPModule", importlib.import_module("mortice.distributed.fsdp").FSDPModule),
@@ -117,7 +119,9 @@ LEAD = [
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
     ("utils.hooks", "RemovableHandle", importlib.import_module("mortice.nn.hooks").RemovableHandle),
+    ("utils.mobile_optimizer", "optimize_for_mobile", mt.jit.optimize_for_mobile),
     ("utils.model_zoo", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
+    ("vision.models._api", "WeightsEnum", importlib.import_module("mortice.vision.models.weights").Weights),
     ("vision._internally_replaced_utils", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
 ]
 
