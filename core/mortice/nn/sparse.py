@@ -99,7 +99,7 @@ class EmbeddingBag(Module):
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
         _set_up(self, num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype, "padding_idx")
 
-    reset_parameters = Embedding.reset_parameters
+    reset_parameters, _fill_padding_idx_with_zero = Embedding.reset_parameters, Embedding._fill_padding_idx_with_zero
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return F.embedding_bag(
