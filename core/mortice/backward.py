@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from functools import cached_property
+from operator import attrgetter
 
 from mortice import graph
 from mortice.errors import ShapeError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from mortice.graph import Algebra, Extra, Hooks
 
+_AGE = attrgetter("seq")  # Python 3.13.0 falls where memory ends as it makes a lambda
 # Profilers that run: each calls `pull` of a node's puller in its own way.
 watchers: list[Callable[[Any, Any, Any, bool], Sequence[Any]]] = []
 
@@ -215,7 +217,7 @@ def _reaching(roots: Sequence[Any], wanted: dict[int, int], oldest: int) -> set[
             found[id(node)] = node
             stack.extend([e for e in node.edges if isinstance(e, Node) and e.seq > oldest and id(e) not in found])
     useful: set[int] = set()
-    for node in sorted(found.values(), key=lambda n: n.seq):  # after all that it reads
+    for node in sorted(found.values(), key=_AGE):  # after all that it reads
         for e in node.edges:
             if e is not None and (id(e) in wanted or id(e) in useful):
                 useful.add(id(node))
