@@ -149,7 +149,7 @@ def place(name: str, device: Any) -> Device:
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
     """Return the index that a device names, -1 of a CPU; None where none is named, if that may be."""
-    wanted = None if device is None or isinstance(device, float) else Device(device)
+    wanted = Device(device) if isinstance(device, (str, int, Device)) else None
     if wanted is not None and wanted.type != TYPE and not (allow_cpu and wanted.type == "cpu"):
         raise ValueError(f"Expected a cuda device, but got: {wanted}")
     index = wanted if wanted is None else -1 if wanted.type == "cpu" else wanted.index

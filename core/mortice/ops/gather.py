@@ -212,6 +212,7 @@ def _as_far(src: Any, index: Any) -> Any:
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
+_COMBINED = {"amax": "max", "amin": "min", "max": "max", "min": "min", "prod": "prod"}  # what a kernel combines, by its names
 
 
 def _scatter_with(
@@ -262,7 +263,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
         return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
     if d.kind == "c" and how != "prod":
         raise DTypeError(f"scatter_reduce: {how} is not implemented for {d}.")
-    return _combine(base, index, src, axis=axis, how=how.removeprefix("a"))
+    return _combine(base, index, src, axis=axis, how=_COMBINED[how])
 
 
 @numpy_names
@@ -358,9 +359,6 @@ def _scattered(
 
 def _scattered_add(input: Any, dim: Any = None, index: Any = None, src: Any = None, **more: Any) -> Any:
     return None if more else _straight("scatter_add", _scatter_add.op, input, dim, index, src)
-
-
-_COMBINED = {"amax": "max", "amin": "min", "max": "max", "min": "min", "prod": "prod"}
 
 
 def _scattered_reduced(input: Any, dim: Any = None, index: Any = None, src: Any = None, reduce: Any = None, **more: Any) -> Any:

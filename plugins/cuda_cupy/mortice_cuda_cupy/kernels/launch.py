@@ -169,22 +169,31 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 _MOST = 64  # parameters of a kernel
 
 
-class _Words(threading.local):
-    """A word for each parameter of the next launch of this thread, and the array of where they are."""
+class _Words:
+    """A word for each parameter of a launch, and the array of where they are; `mine` while no other launch has written there."""
+
+    __slots__ = ("_held", "mine", "places", "words")
 
     def __init__(self) -> None:
-        import cupy
-
-        # The driver asks for a context of the thread; what CuPy does has one made, but memory of its pool takes nothing.
-        cupy.cuda.runtime.memGetInfo()
-        self.words = bytearray(8 * _MOST)
+        self.words, self.mine = bytearray(8 * _MOST), False
         held = (ctypes.c_char * len(self.words)).from_buffer(self.words)
         start = ctypes.addressof(held)
         self._held = held, (ctypes.c_void_p * _MOST)(*range(start, start + 8 * _MOST, 8))
         self.places = ctypes.addressof(self._held[1])
 
 
-_words = functools.cache(_Words)
+class _Thread(threading.local):
+    """The words of each thread."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        # The driver asks for a context of the thread; what CuPy does has one made, but memory of its pool takes nothing.
+        cupy.cuda.runtime.memGetInfo()
+        self.own = _Words()
+
+
+_thread = functools.cache(_Thread)
 # How what each letter of `launcher` stands for is written; all take a word.
 _GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{}.ptr"}  # the rest as they are
 _FORMS = {"f": "d", "i": "q"}  # the rest are words without a sign
@@ -228,12 +237,15 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
     layout = [_FORMS.get(next(kinds) if letter == "=" else letter, "Q") for letter in takes]
     pack, run = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver.launchKernel
     numbers = [0 if x is None else x if isinstance(x, float) else int(x) for x in known]
-    return _written(takes)(_words(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
+    return _written(takes)(_thread(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
 
 
 @functools.cache
 def _written(takes: str) -> Any:
-    """Return what makes such a function, written out: a loop over the parameters would take longer than the launch."""
+    """Return what makes such a function, written out: a loop over the parameters would take longer than the launch.
+
+    A signal's handler or a finalizer that launches may come between the words and their launch: then they are written again.
+    """
     names = [f"x{i}" for i in range(len(takes))]
     values = [_GIVEN.get(letter, "{}").format(name) for name, letter in zip(names, takes)]
     of = lambda letters: [name for name, letter in zip(names, takes) if letter in letters]
@@ -245,8 +257,13 @@ def _written(takes: str) -> Any:
     text += (
         f"  def launch({', '.join(given)}):\n"
         "   at = stream().ptr\n"
-        f"   pack(here.words, 0, {', '.join(values)})\n"
-        "   run(kernel, a, b, c, d, e, f, 0, at, here.places, 0)\n"
+        "   own = here.own\n"
+        "   own.mine = False\n"
+        "   while not own.mine:\n"
+        "    own.mine = True\n"
+        f"    pack(own.words, 0, {', '.join(values)})\n"
+        "   run(kernel, a, b, c, d, e, f, 0, at, own.places, 0)\n"
+        "   own.mine = False\n"
         "  return launch\n"
     )
     text += " return series\n" if same else ""

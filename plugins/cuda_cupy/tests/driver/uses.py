@@ -252,6 +252,16 @@ def launches() -> None:
     assert stub.parameters(lambda: run(x, x, memory, -1, -3, np.uint64(1 << 63)), 2) == [x.data.ptr] * 2
     series = launch.launcher(kernel, (2,), (32,), "sxs=i", 9)(x, None)
     assert stub.parameters(lambda: series(x, 4), 5) == [x.data.ptr, x.data.ptr, 0, 9, 4]
+    # What launches in between, as a signal's handler may, does not leave its words to the launch that it came into.
+    between = [lambda: run(x, None, memory, -1.5, -3, 1 << 63)]
+
+    class Number:
+        def __index__(self) -> int:
+            while between:
+                between.pop()()
+            return 4
+
+    assert stub.parameters(lambda: series(x, Number()), 5) == [x.data.ptr, x.data.ptr, 0, 9, 4]
     # The same as CuPy hands over itself.
     assert stub.parameters(lambda: kernel((2,), (32,), (x, 7, 0.5)), 3) == [x.data.ptr, 7, 0x3FE0 << 48]
     kernel_module = cupy.cuda.Module()
