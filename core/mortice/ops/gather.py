@@ -263,7 +263,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
         return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
     if d.kind == "c" and how != "prod":
         raise DTypeError(f"scatter_reduce: {how} is not implemented for {d}.")
-    return _combine(base, index, src, axis=axis, how=_COMBINED[how])
+    return _combine(base, index, src, axis=axis, how=_COMBINED.get(how, how))  # segments name the kernel's own
 
 
 @numpy_names
