@@ -225,7 +225,7 @@ TENSOR_KERNELS = {
         "cholesky_ex cholesky_solve det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd "
         "svdvals"
     ),
-    "ops.fft": "fftn ifftn irfftn rfftn",
+    "ops.fft": "fftn fftn_real ifftn irfftn rfftn",
     "ops.fill": "fill",
     "ops.gather": "gather scatter_add scatter_combine scatter_write take_along_axis",
     "ops.index_advanced": "index_add index_write take",
@@ -296,7 +296,7 @@ FREE_KERNELS = {
         "frexp gcd lcm logaddexp2 nextafter polygamma view_as_complex view_as_real zeta"
     ),
     "backends.elementwise_special:SpecialKernels": "digamma erf erfc erfcx erfinv lgamma",
-    "backends.fft:FFTKernels": "fftn ifftn irfftn overlap_add rfftn",
+    "backends.fft:FFTKernels": "fftn fftn_real ifftn irfftn overlap_add rfftn",
     "backends.linalg:LinalgKernels": (
         "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),

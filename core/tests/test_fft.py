@@ -370,3 +370,15 @@ def test_misuse_is_refused_with_advice(wrong, error, text):
     with pytest.raises(error) as caught:
         wrong()
     assert str(caught.value) == text
+
+
+def test_spectra_of_real_numbers_are_those_of_complex_ones_and_say_where_they_come_from() -> None:
+    x = mt.arange(24.0, dtype=mt.float64).sin().reshape(2, 3, 4).requires_grad_()
+    z = x.detach().to(mt.complex128).requires_grad_()
+    weight = mt.arange(24.0, dtype=mt.float64).reshape(2, 3, 4)
+    for name, there in (("fftn", "FftR2CBackward0"), ("ifftn", "ConjBackward0")):
+        for dim in ((2,), (2, 0), (1,)):
+            made, want = getattr(F, name)(x, dim=dim, norm="ortho"), getattr(F, name)(z, dim=dim, norm="ortho")
+            assert _close(made, want) and made.grad_fn.name() == there
+            (got,), (other,) = mt.autograd.grad((made * weight * 1j).abs().sum(), x), mt.autograd.grad((want * weight * 1j).abs().sum(), z)
+            assert got.dtype is mt.float64 and _close(got, other.real)

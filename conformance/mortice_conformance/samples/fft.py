@@ -18,10 +18,12 @@ def _along(*axes: int, norm: str = "backward", **more: int) -> dict[str, object]
 _CASES = [
     ((2, 6), _along(1)), ((3, 4, 5), _along(2, 0, norm="ortho")), ((7,), _along(0, norm="forward")), ((72,), _along(0)),
     ((67, 2), _along(0, norm="forward")), ((130,), _along(0, norm="ortho")), ((3, 1), _along(0, 1)),
+    ((2, 3, 4, 2), _along(2, 1)),
 ]  # fmt: skip
 _EDGES = [((0, 4), _along(1)), ((1,), _along(0)), ((2, 0, 3), _along(0, 2))]
 sample("fftn", reference.fftn, dtypes=_COMPLEX, kind="smooth", cases=_CASES, edges=_EDGES)
 sample("ifftn", reference.ifftn, dtypes=_COMPLEX, kind="smooth", cases=_CASES, edges=_EDGES)
+sample("fftn_real", reference.fftn, dtypes=_REAL, kind="smooth", cases=_CASES, edges=_EDGES)
 sample("rfftn", reference.rfftn, dtypes=_REAL, kind="smooth", cases=_CASES, edges=_EDGES)
 # Operands are no half of a Hermitian spectrum: imaginary parts that cannot be there must not count.
 sample(

@@ -105,6 +105,10 @@ class FFTKernels:
         """Transform complex numbers back."""
         return _over(k, x, axes, norm, 1)
 
+    def fftn_real(k: Any, x: Buffer, *, axes: tuple[int, ...], norm: str) -> Buffer:
+        """Transform real numbers: what fftn makes of them as complex ones. There is at least one axis."""
+        return k.fftn(k.astype(x, k.dtype_of(x).to_complex()), axes=axes, norm=norm)
+
     def rfftn(k: Any, x: Buffer, *, axes: tuple[int, ...], norm: str) -> Buffer:
         """Transform real numbers; along the last of the axes only the first n // 2 + 1 places are kept."""
         *rest, last = axes

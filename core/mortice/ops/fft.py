@@ -1,6 +1,6 @@
 """mortice.fft: discrete Fourier transforms of complex, real and Hermitian signals, over one dim or several.
 
-Four ops do all of them: complex to complex in both directions, real to half a spectrum, and half a spectrum to real.
+Five ops do all of them: complex to complex in both directions, real to a spectrum or to half of it, and half a spectrum to real.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import CLASS_NAMES, DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import roll
@@ -80,6 +79,15 @@ def _shape(name: str, shape: Size, *, axes: tuple[int, ...], n: int | None = Non
 def _rfftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str, order: Any = None) -> Any:
     """Transform real numbers along axes; along the last of them only the first half is kept."""
     return _laid(k, k.rfftn(x, axes=axes, norm=norm), order)
+
+
+@op(result=complex_part, shape=same, name="fftn_real", dtypes="f", holomorphic=False, grad_name="FftR2CBackward0")
+def _fftn_real(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str, order: Any = None) -> Any:
+    """Transform real numbers along axes, to the whole spectrum."""
+    return _laid(k, k.fftn_real(x, axes=axes, norm=norm), order)
+
+
+_fftn_real.vjp(x=lambda k, g, axes, norm: k.real(k.ifftn(g, axes=axes, norm=_ADJOINT[norm])), jvp="linear")
 
 
 @op(
@@ -222,7 +230,12 @@ def _give(p: Plan, out: Any, made: Any) -> Any:
 
 
 def to_spectrum(p: Plan, transform: Any, out: Any = None) -> Any:
-    """Transform complex numbers."""
+    """Transform complex numbers, or real ones."""
+    if p.axes and not p.x.dtype.is_complex:  # back is forth with conjugates, of which real numbers are their own
+        back = transform is _ifftn
+        x = _resized(p.name, _ready(p, "f"), p.axes, p.sizes)
+        made = _fftn_real(x, axes=p.axes, norm=_ADJOINT[p.norm] if back else p.norm, order=_order(x, p.axes, 0))
+        return _give(p, out, conj(made) if back else made)
     x = _resized(p.name, _ready(p, "c"), p.axes, p.sizes)
     return _give(p, out, transform(x, axes=p.axes, norm=p.norm, order=_order(x, p.axes, 0)) if p.axes else clone(x))
 
@@ -262,15 +275,13 @@ def _public(fn: Any) -> Any:
 @_public
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal of n points along a dim: it is cut to n, or filled up with zeros."""
-    made = to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
-    return made if made.dtype is input.dtype else named(made, "FftR2CBackward0")
+    return to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
 
 
 @_public
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n points back along a dim."""
-    made = to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
-    return made if made.dtype is input.dtype else named(made, "ConjBackward0")
+    return to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
 
 
 @_public

@@ -6,7 +6,6 @@
 
 #include "families.hpp"
 #include "kernels/fft.hpp"
-#include "kernels/transpose.hpp"
 #include "parallel.hpp"
 
 namespace mortice {
@@ -163,7 +162,7 @@ template <class T> std::shared_ptr<const Plan<T>> plan_for(int64_t n, bool real)
 }
 
 enum Form { COMPLEX, FROM_REAL, TO_REAL };
-constexpr int64_t MOST_LANES = 16;
+constexpr int64_t LANES = 16, MOST_LANES = 2 * LANES;  // lines that go together, of numbers of 4 bytes
 
 // Transform along one axis of a row-major array: n points, of which x has `have` and the result keeps `keep`.
 template <class T> struct Axis {
@@ -173,6 +172,18 @@ template <class T> struct Axis {
     Form form;
     bool back;
     T scale;
+    std::shared_ptr<const Plan<T>> plan;
+
+    int64_t lines() const { return outer * inner; }
+    // How many lines go together: about as many each time. Some more than LANES are as fast; a few that are left would not be.
+    int64_t many() const {
+        const int64_t groups = lines() / lanes();
+        return n > (1 << 14) ? 1 : groups ? (lines() + groups - 1) / groups : lines();
+    }
+    int64_t most() const { return n > (1 << 14) ? 1 : lines() < 2 * lanes() ? lines() : 2 * lanes(); }  // for no more lines
+    static constexpr int64_t lanes() { return LANES * 4 / static_cast<int64_t>(sizeof(T)); }
+    // A buffer of so many lines, and one point more. The four do not begin at the same place of a page, for the nearest cache.
+    int64_t quarter(int64_t many) const { return plan->room() / 4 * many + 80; }
 };
 
 // Whether a real line goes as a complex one of half the length: its even places as real parts, the odd ones as imaginary.
@@ -194,65 +205,43 @@ template <class T> Group group_of(const Axis<T> &a, int64_t first, int64_t many)
     return g;
 }
 
-constexpr int64_t BLOCK = 32;  // points that are moved at a time
-
-// Rows of points, of each the real and then the imaginary parts of all lines, from and to memory that holds them in pairs:
-// of complex numbers, or of neighbours among real ones.
+// From and to memory that holds points in pairs: of complex numbers, or of neighbours among real ones.
 template <class T> struct Rows {
-    T at[2 * BLOCK * MOST_LANES * 4 / sizeof(T)];
     int64_t many, inner;
     bool real;
 
-    static void turn(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
-        const Transpose turned = sizeof(T) == 4 ? transpose().bytes4 : transpose().bytes8;
-        constexpr int64_t size = sizeof(T);
-        turned(reinterpret_cast<char *>(to), to_step * size, reinterpret_cast<const char *>(from), from_step * size, rows, columns);
-    }
     // For each run of lines that lie side by side: f(the first of them, how many).
-    template <class F> void runs(const int64_t *begin, F &&f) {
+    template <class F> void runs(const int64_t *begin, F &&f) const {
         for (int64_t b = 0, stop; b < many; b = stop) {
             for (stop = b + 1; stop < many && begin[stop] == begin[stop - 1] + 1; stop++) {}
             f(b, stop - b);
         }
     }
-    // Points from..from + points of lines that begin at `begin` and are `length` long.
-    void take(const T *x, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
+    // The first points of lines that begin at `begin` and are `length` long.
+    void take(const T *x, const int64_t *begin, int64_t length, int64_t points, T *re, T *im) const {
         const int64_t unit = real ? 1 : 2;
-        if (inner == 1 && many == 1) memcpy(at, x + unit * begin[0] + 2 * from, static_cast<size_t>(2 * points) * sizeof(T));
-        else if (inner == 1)
-            for (int64_t b = 0; b < many; b += 8)  // along few lines at a time: they may lie where the nearest cache has room for few
-                turn(at + b, many, x + unit * begin[b] + 2 * from, unit * length, 2 * points, many - b < 8 ? many - b : 8);
-        else
-            runs(begin, [&](int64_t b, int64_t n) {
-                for (int64_t i = 0; i < points; i++) {
-                    T *row = at + 2 * i * many + b;
-                    const T *place = x + unit * begin[b] + 2 * (from + i) * inner;
-                    if (!real) moves<T>().split(place, n, row, row + many);
-                    else
-                        for (int k = 0; k < 2; k++) memcpy(row + k * many, place + k * inner, static_cast<size_t>(n) * sizeof(T));
-                }
-            });
+        if (inner == 1 && many == 1) return moves<T>().split(x + unit * begin[0], points, re, im);
+        if (inner == 1) return moves<T>().take(x + unit * begin[0], unit * length, many, points, re, im);
+        runs(begin, [&](int64_t b, int64_t n) {
+            const T *place = x + unit * begin[b];
+            for (int64_t i = b; i < points * many; i += many, place += 2 * inner)
+                if (!real) moves<T>().split(place, n, re + i, im + i);
+                else memcpy(re + i, place, static_cast<size_t>(n) * sizeof(T)), memcpy(im + i, place + inner, static_cast<size_t>(n) * sizeof(T));
+        });
     }
-    void put(T *out, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
+    void put(T *out, const int64_t *begin, int64_t length, int64_t points, const T *re, const T *im, T scale) const {
         const int64_t unit = real ? 1 : 2;
-        if (inner == 1 && many == 1) memcpy(out + unit * begin[0] + 2 * from, at, static_cast<size_t>(2 * points) * sizeof(T));
-        else if (inner == 1) turn(out + unit * begin[0] + 2 * from, unit * length, at, many, many, 2 * points);
-        else
-            runs(begin, [&](int64_t b, int64_t n) {
-                for (int64_t i = 0; i < points; i++) {
-                    const T *row = at + 2 * i * many + b;
-                    T *place = out + unit * begin[b] + 2 * (from + i) * inner;
-                    if (!real) moves<T>().join(row, row + many, n, place);
-                    else
-                        for (int k = 0; k < 2; k++) memcpy(place + k * inner, row + k * many, static_cast<size_t>(n) * sizeof(T));
-                }
-            });
+        if (inner == 1 && many == 1) return moves<T>().join(re, im, points, scale, out + unit * begin[0]);
+        if (inner == 1) return moves<T>().put(re, im, many, points, scale, out + unit * begin[0], unit * length);
+        runs(begin, [&](int64_t b, int64_t n) {
+            T *place = out + unit * begin[b];
+            for (int64_t i = b; i < points * many; i += many, place += 2 * inner)
+                if (!real) moves<T>().join(re + i, im + i, n, scale, place);
+                else
+                    for (int64_t k = 0; k < n; k++) place[k] = re[i + k] * scale, place[inner + k] = im[i + k] * scale;
+        });
     }
 };
-
-template <class F> void each_block(int64_t points, F &&move) {
-    for (int64_t from = 0; from < points; from += BLOCK) move(from, points - from < BLOCK ? points - from : BLOCK);
-}
 
 template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<T> &plan, Lines<T> &l) {
     T *re = a.back ? l.im : l.re, *im = a.back ? l.re : l.im;
@@ -262,21 +251,12 @@ template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<
             for (int64_t i = 0; i < n; i++) re[i * many + b] = a.x[g.have[b] + i * inner], im[i * many + b] = 0;
         return;
     }
-    Rows<T> rows{{}, many, inner, a.form == FROM_REAL};
+    const Rows<T> rows{many, inner, a.form == FROM_REAL};
     if (a.form == TO_REAL && halved(a)) {
-        Rows<T> mirror{{}, many, inner, false};
-        return each_block(plan.n, [&](int64_t from, int64_t points) {
-            rows.take(a.x, g.have, a.have, from, points);
-            mirror.take(a.x, g.have, a.have, plan.n - from - points + 1, points);
-            for (int64_t i = 0, at = from; i < points; i++, at++)
-                moves<T>().fold(rows.at + 2 * i * many, mirror.at + 2 * (points - 1 - i) * many, many, (*plan.half_re)[at],
-                                  (*plan.half_im)[at], at == 0, re + at * many, im + at * many);
-        });
+        rows.take(a.x, g.have, a.have, plan.n + 1, l.other_re, l.other_im);
+        return moves<T>().fold(l.other_re, l.other_im, plan.n, many, *plan.half_re, *plan.half_im, re, im);
     }
-    each_block(a.form == FROM_REAL ? plan.n : a.have, [&](int64_t from, int64_t points) {
-        rows.take(a.x, g.have, a.have, from, points);
-        moves<T>().deal(rows.at, many, points, re + from * many, im + from * many);
-    });
+    rows.take(a.x, g.have, a.have, a.form == FROM_REAL ? plan.n : a.have, re, im);
     if (a.form != TO_REAL) return;
     // An odd length: the other half mirrors this one, and the first is real.
     for (int64_t b = 0; b < many; b++) im[b] = 0;
@@ -295,59 +275,68 @@ template <class T> void store_lines(const Axis<T> &a, const Group &g, const Plan
             for (int64_t i = 0; i < a.n; i++) a.out[g.keep[b] + i * inner] = re[i * many + b] * a.scale;
         return;
     }
-    Rows<T> rows{{}, many, inner, a.form == TO_REAL};
-    each_block(a.form == TO_REAL ? plan.n : a.keep, [&](int64_t from, int64_t points) {
-        if (a.form == FROM_REAL && halved(a))
-            for (int64_t i = 0, at = from; i < points; i++, at++)
-                moves<T>().unfold(re, im, (at < plan.n ? at : 0) * many, (at ? plan.n - at : 0) * many, many, (*plan.half_re)[at],
-                                    (*plan.half_im)[at], a.scale / 2, rows.at + 2 * i * many);
-        else
-            moves<T>().collect(re + from * many, im + from * many, many, points, a.scale, rows.at);
-        rows.put(a.out, g.keep, a.keep, from, points);
-    });
+    const Rows<T> rows{many, inner, a.form == TO_REAL};
+    if (a.form != FROM_REAL || !halved(a))
+        return rows.put(a.out, g.keep, a.keep, a.form == TO_REAL ? plan.n : a.keep, re, im, a.scale);
+    moves<T>().unfold(re, im, plan.n, many, *plan.half_re, *plan.half_im, a.scale / 2, l.other_re, l.other_im);
+    rows.put(a.out, g.keep, a.keep, a.keep, l.other_re, l.other_im, 1);
 }
 
-template <class T> void run(const Axis<T> &a) {
-    const auto plan = plan_for<T>(halved(a) ? a.n / 2 : a.n, halved(a));
-    const int64_t total = a.outer * a.inner, lanes = MOST_LANES * 4 / static_cast<int64_t>(sizeof(T));
-    const int64_t many = a.n > (1 << 14) ? 1 : total < lanes ? total : lanes, groups = (total + many - 1) / many;
-    // The four buffers do not begin at the same place of a page: the nearest cache would have room for few of them.
-    const int64_t quarter = plan->room() / 4 * many + 80, size = 4 * quarter, threads = groups > 1 ? num_threads() : 1;
-    Scratch<T> room(static_cast<size_t>(threads * size));
-    const int64_t work = 10 * a.n * many;
-    Unlocked free(work * groups);
-    parallel_for(groups, work > 20000 ? 1 : 20000 / work, [&](int64_t begin, int64_t end) {
-        T *mine = room + (groups > 1 ? thread_number() * size : 0);
+template <class T> void run(const Axis<T> &a, T *room, int64_t size) {
+    const int64_t total = a.lines(), many = a.many(), part = a.quarter(many), work = 10 * a.n * many;
+    parallel_for((total + many - 1) / many, work > 20000 ? 1 : 20000 / work, [&](int64_t begin, int64_t end) {
+        T *mine = room + thread_number() * size;
         for (int64_t i = begin; i < end; i++) {
             const Group g = group_of(a, i * many, total - i * many < many ? total - i * many : many);
-            Lines<T> l{mine, mine + quarter, mine + 2 * quarter, mine + 3 * quarter};
-            load_lines(a, g, *plan, l);
-            transform(*plan, l, g.many);
-            store_lines(a, g, *plan, l);
+            Lines<T> l{mine, mine + part, mine + 2 * part, mine + 3 * part};
+            load_lines(a, g, *a.plan, l);
+            transform(*a.plan, l, g.many);
+            store_lines(a, g, *a.plan, l);
         }
     });
 }
 
-// n points along an axis of x; the result is real or complex as the form says.
-Ref along(Array &given, int axis, int64_t n, Form form, bool back, double scale) {
-    Ref x = contiguous(given);
-    const DType real = real_of(x->dtype);
-    const int64_t have = x->shape()[axis], keep = form == FROM_REAL ? n / 2 + 1 : n;
-    int64_t shape[MAX_NDIM];
-    int64_t outer = 1, inner = 1;
-    for (int i = 0; i < x->ndim; i++) {
-        shape[i] = i == axis ? keep : x->shape()[i];
-        if (i < axis) outer *= shape[i];
-        if (i > axis) inner *= shape[i];
+// A transform along several axes, one after the other, of blocks that the near caches have room for: with one block the
+// transform is done before the next is looked at. A block is one index, or several, of the axes before the first transformed.
+template <class T> struct Walk {
+    static constexpr int64_t NEAR = 1 << 17;  // bytes
+    const T *x;
+    T *out;
+    int64_t lead, x_step, out_step;  // how many indices, and numbers of each
+    int64_t between;                 // numbers of each before a last axis makes real ones of them, else 0
+    int count = 0;
+    Axis<T> axes[MAX_NDIM];          // of one index
+
+    void block(int64_t first, int64_t many, T *room, int64_t size, T *rest) const {
+        const T *from = x + first * x_step;
+        for (int i = 0; i < count; i++) {
+            Axis<T> a = axes[i];
+            a.outer *= many;
+            a.x = from;
+            from = a.out = between && i + 1 < count ? rest : out + first * out_step;
+            run(a, room, size);
+        }
     }
-    Ref out = make(form == TO_REAL ? real : complex_with(real), x->ndim, shape);
-    if (!out->size) return out;
-    if (real == F32)
-        run(Axis<float>{x->as<float>(), out->as<float>(), outer, n, have, keep, inner, form, back, static_cast<float>(scale)});
-    else
-        run(Axis<double>{x->as<double>(), out->as<double>(), outer, n, have, keep, inner, form, back, scale});
-    return out;
-}
+    void all() const {
+        const int64_t threads = num_threads(), bytes = out_step * static_cast<int64_t>(sizeof(T));
+        int64_t size = 0, work = 0, each = bytes < NEAR ? NEAR / bytes : lead < threads ? lead : 1;
+        if (each > (lead + threads - 1) / threads && bytes < NEAR) each = (lead + threads - 1) / threads;
+        for (int i = 0; i < count; i++) {
+            Axis<T> a = axes[i];
+            work += 10 * a.n * a.lines() * each;
+            a.outer *= each;
+            if (4 * a.quarter(a.most()) > size) size = 4 * a.quarter(a.most());
+        }
+        const int64_t blocks = (lead + each - 1) / each, room_between = between * each;
+        Scratch<T> room(static_cast<size_t>(threads * size)), rest(static_cast<size_t>((blocks > 1 ? threads : 1) * room_between));
+        Unlocked free(work * blocks);
+        parallel_for(blocks, work > 20000 ? 1 : 20000 / work, [&](int64_t begin, int64_t end) {
+            T *mine = rest + (blocks > 1 ? thread_number() * room_between : 0);
+            for (int64_t at = begin; at < end; at++)
+                block(at * each, at + 1 < blocks ? each : lead - at * each, room, size, mine);
+        });
+    }
+};
 
 double factor(const char *name, PyObject *norm, int64_t n, bool back) {
     const char *word = norm && PyUnicode_Check(norm) ? PyUnicode_AsUTF8(norm) : "";
@@ -375,15 +364,96 @@ void need(const char *name, bool fits, const Array &x) {
     if (!fits) fail(PyExc_TypeError, "%s: not defined for %s", name, DTYPE_NAMES[x.dtype]);
 }
 
-Ref over(const char *name, Array &x, const Axes &axes, int count, PyObject *norm, bool back) {
-    Ref out = Ref::share(&x);
-    for (int i = 0; i < count; i++) {
-        const int axis = static_cast<int>(axes.axes[i]);
-        const int64_t n = x.shape()[axis];
-        out = along(*out, axis, n, COMPLEX, back, factor(name, norm, n, back));
+template <class T>
+void walk(const char *name, const Array &x, Array &out, const Axes &axes, int64_t n, Form form, PyObject *norm, bool back) {
+    Walk<T> w{x.as<T>(), out.as<T>(), 1, form == FROM_REAL ? 1 : 2, form == TO_REAL ? 1 : 2, 0, 0, {}};
+    int64_t first = x.ndim, shape[MAX_NDIM];
+    for (int i = 0; i < axes.count; i++)
+        if (axes.axes[i] < first) first = axes.axes[i];
+    for (int i = 0; i < x.ndim; i++) {
+        shape[i] = x.shape()[i];
+        if (i < first) w.lead *= shape[i];
+        else w.x_step *= shape[i], w.out_step *= out.shape()[i];
     }
-    if (out.get() != &x) return out;
-    return copied(x);
+    if (form == TO_REAL && axes.count > 1) w.between = w.x_step;
+    const auto add = [&](int64_t axis, int64_t points, Form as) {
+        const double scale = factor(name, norm, points, back);
+        Axis<T> a{nullptr, nullptr, 1, points, shape[axis], as == FROM_REAL ? points / 2 + 1 : points, 1, as, back, static_cast<T>(scale), {}};
+        shape[axis] = a.keep;
+        for (int64_t i = first; i < x.ndim; i++)
+            if (i != axis) (i < axis ? a.outer : a.inner) *= shape[i];
+        const bool half = halved(a);
+        a.plan = plan_for<T>(half ? points / 2 : points, half);
+        w.axes[w.count++] = a;
+    };
+    const int others = form == COMPLEX ? axes.count : axes.count - 1;
+    const int64_t last = axes.axes[axes.count - 1];
+    if (form == FROM_REAL) add(last, n, form);
+    for (int i = 0; i < others; i++) add(axes.axes[i], shape[axes.axes[i]], COMPLEX);
+    if (form == TO_REAL) add(last, n, form);
+    w.all();
+}
+
+// Along axes of x, of which the last has n points as real numbers if the form says that it is one.
+Ref transformed(const char *name, Array &given, const Axes &axes, int64_t n, Form form, PyObject *norm, bool back) {
+    if (!axes.count) return copied(given);
+    Ref x = contiguous(given);
+    const DType real = real_of(x->dtype);
+    int64_t shape[MAX_NDIM];
+    for (int i = 0; i < x->ndim; i++) shape[i] = x->shape()[i];
+    if (form != COMPLEX) shape[axes.axes[axes.count - 1]] = form == TO_REAL ? n : n / 2 + 1;
+    // What was copied may be written.
+    Ref out = form == COMPLEX && x.get() != &given ? Ref::share(x.get())
+                                                   : make(form == TO_REAL ? real : complex_with(real), x->ndim, shape);
+    if (out->size) (real == F32 ? walk<float> : walk<double>)(name, *x, *out, axes, n, form, norm, back);
+    return out;
+}
+
+// The whole spectrum of real numbers, of which `half` has the first part along an axis: the rest mirrors it along all of them.
+template <class T> void mirror(const Array &half, Array &out, const Axes &axes, int64_t last) {
+    const int64_t n = out.shape()[last], have = n / 2 + 1;
+    int64_t outer = 1, inner = 1;
+    bool turned[MAX_NDIM] = {};
+    for (int i = 0; i < out.ndim; i++)
+        if (i != last) (i < last ? outer : inner) *= out.shape()[i];
+    for (int i = 0; i < axes.count; i++) turned[axes.axes[i]] = true;
+    const T *x = half.as<T>();
+    T *y = out.as<T>();
+    Unlocked free(outer * n * inner);
+    parallel_for(outer, 20000 / (n * inner) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; row++) {
+            int64_t there = 0, step = 1, rest = row;
+            for (int64_t i = last - 1; i >= 0; i--) {
+                const int64_t size = out.shape()[i], at = rest % size;
+                there += (turned[i] && at ? size - at : at) * step;
+                step *= size;
+                rest /= size;
+            }
+            const T *from = x + 2 * there * have * inner;
+            T *to = y + 2 * row * n * inner;
+            memcpy(to, x + 2 * row * have * inner, static_cast<size_t>(2 * have * inner) * sizeof(T));
+            if (inner == 1) moves<T>().reflect(from + 2 * (n - have), n - have, -2, to + 2 * have);
+            else
+                for (int64_t i = have; i < n; i++) moves<T>().reflect(from + 2 * (n - i) * inner, inner, 2, to + 2 * i * inner);
+        }
+    });
+}
+
+PyObject *fftn_real(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"fftn_real", {"x", "axes", "norm"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    need("fftn_real", x.dtype == F32 || x.dtype == F64, x);
+    Axes axes("fftn_real", a[1], x);
+    if (!axes.count) fail(PyExc_RuntimeError, "fftn_real: expected at least one axis");
+    for (int i = 0; i < axes.count; i++)
+        if (axes.axes[i] > axes.axes[axes.count - 1]) std::swap(axes.axes[i], axes.axes[axes.count - 1]);
+    const int64_t last = axes.axes[axes.count - 1];
+    Ref half = transformed("fftn_real", x, axes, x.shape()[last], FROM_REAL, a[2], false);
+    Ref out = make(half->dtype, x.ndim, x.shape());
+    if (out->size) (x.dtype == F32 ? mirror<float> : mirror<double>)(*half, *out, axes, last);
+    return out.release();
 }
 
 template <bool BACK> PyObject *fftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -392,8 +462,7 @@ template <bool BACK> PyObject *fftn(PyObject *const *args, Py_ssize_t n, PyObjec
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     need(N.function, is_complex(x.dtype), x);
-    const Axes axes(N.function, a[1], x);
-    return over(N.function, x, axes, axes.count, a[2], BACK).release();
+    return transformed(N.function, x, Axes(N.function, a[1], x), 0, COMPLEX, a[2], BACK).release();
 }
 
 PyObject *rfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -404,15 +473,7 @@ PyObject *rfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     need("rfftn", x.dtype == F32 || x.dtype == F64, x);
     const Axes axes("rfftn", a[1], x);
     if (!axes.count) fail(PyExc_RuntimeError, "rfftn: expected at least one axis");
-    const int last = static_cast<int>(axes.axes[axes.count - 1]);
-    const int64_t size = x.shape()[last];
-    Ref out = along(x, last, size, FROM_REAL, false, factor("rfftn", a[2], size, false));
-    for (int i = 0; i < axes.count - 1; i++) {
-        const int axis = static_cast<int>(axes.axes[i]);
-        const int64_t points = x.shape()[axis];
-        out = along(*out, axis, points, COMPLEX, false, factor("rfftn", a[2], points, false));
-    }
-    return out.release();
+    return transformed("rfftn", x, axes, x.shape()[axes.axes[axes.count - 1]], FROM_REAL, a[2], false).release();
 }
 
 PyObject *irfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -423,24 +484,18 @@ PyObject *irfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     need("irfftn", is_complex(x.dtype), x);
     const Axes axes("irfftn", a[1], x);
     if (!axes.count) fail(PyExc_RuntimeError, "irfftn: expected at least one axis");
-    const int last = static_cast<int>(axes.axes[axes.count - 1]);
-    const int64_t size = as_int(a[2]);
+    const int64_t last = axes.axes[axes.count - 1], size = as_int(a[2]);
     if (size < 1 || x.shape()[last] != size / 2 + 1)
         fail(PyExc_RuntimeError, "irfftn: expected n // 2 + 1 places along the axis; got %lld for n = %lld",
              static_cast<long long>(x.shape()[last]), static_cast<long long>(size));
-    Ref out = Ref::share(&x);
-    for (int i = 0; i < axes.count - 1; i++) {
-        const int axis = static_cast<int>(axes.axes[i]);
-        const int64_t points = x.shape()[axis];
-        out = along(*out, axis, points, COMPLEX, true, factor("irfftn", a[3], points, true));
-    }
-    return along(*out, last, size, TO_REAL, true, factor("irfftn", a[3], size, true)).release();
+    return transformed("irfftn", x, axes, size, TO_REAL, a[3], true).release();
 }
 
 }  // namespace
 
 const Method fft_methods[] = {
     MORTICE_METHOD("fftn", fftn<false>),
+    MORTICE_METHOD("fftn_real", fftn_real),
     MORTICE_METHOD("ifftn", fftn<true>),
     MORTICE_METHOD("rfftn", rfftn),
     MORTICE_METHOD("irfftn", irfftn),

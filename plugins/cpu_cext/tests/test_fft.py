@@ -99,3 +99,20 @@ def test_a_nan_stays_in_its_line(k: Any) -> None:
         for found in (half, k.irfftn(half, axes=(1,), n=n, norm="backward")):
             width = k.shape_of(found)[1]
             assert [v != v for v in flat(k, found)] == [True] * width + [False] * (3 * width)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 2), (2, 1), (0, 2), (2, 0, 1)])
+@pytest.mark.parametrize("shape", [(40, 3, 9), (5, 33, 4), (3, 6, 130), (70, 17, 1)])
+def test_blocks_of_indices_and_lines_that_divide_unevenly(k: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    n, size, last = shape[0] * shape[1] * shape[2], shape[axes[-1]], axes[-1]
+    z = array(k, drawn(n, n), shape, "complex128")
+    one_by_one = z
+    for axis in axes:
+        one_by_one = k.fftn(one_by_one, axes=(axis,), norm="backward")
+    near(flat(k, k.fftn(z, axes=axes, norm="backward")), flat(k, one_by_one), "complex128")
+    x = k.real(z)
+    whole = k.fftn(k.astype(x, k.dtype_of(z)), axes=axes, norm="ortho")
+    near(flat(k, k.fftn_real(x, axes=axes, norm="ortho")), flat(k, whole), "complex128")
+    half = k.rfftn(x, axes=axes, norm="ortho")
+    near(flat(k, half), flat(k, k.getitem(whole, (*(slice(None),) * last, slice(0, size // 2 + 1)))), "complex128")
+    near(flat(k, k.irfftn(half, axes=axes, n=size, norm="ortho")), flat(k, x), "complex128")

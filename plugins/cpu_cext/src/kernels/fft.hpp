@@ -24,16 +24,18 @@ struct FFTTable {
 };
 MORTICE_MODERN_NARROW_TABLE(FFTTable, fft_kernels)
 
-// Rows of `many` numbers, one of each line: of a point its real parts, then its imaginary parts.
+// Lines in memory are pairs of numbers, and `apart` numbers lie between the beginnings of two. Here those of a point are side by
+// side, `many` real parts and elsewhere as many imaginary ones.
 template <class T> struct FFTLines {
-    void (*deal)(const T *rows, int64_t many, int64_t points, T *re, T *im);
-    void (*collect)(const T *re, const T *im, int64_t many, int64_t points, T scale, T *rows);
+    void (*take)(const T *lines, int64_t apart, int64_t many, int64_t points, T *re, T *im);
+    void (*put)(const T *re, const T *im, int64_t many, int64_t points, T scale, T *lines, int64_t apart);
     void (*split)(const T *pairs, int64_t n, T *re, T *im);
-    void (*join)(const T *re, const T *im, int64_t n, T *pairs);
-    // A point of the spectrum of a real line, from two of the line of half the length, at `there` the mirror image; and back,
-    // from the rows of two points, of which the first and the last are real.
-    void (*unfold)(const T *re, const T *im, int64_t here, int64_t there, int64_t many, T c, T s, T half, T *row);
-    void (*fold)(const T *x, const T *y, int64_t many, T c, T s, bool first, T *re, T *im);
+    void (*join)(const T *re, const T *im, int64_t n, T scale, T *pairs);
+    void (*reflect)(const T *pairs, int64_t n, int64_t step, T *to);  // the conjugates of pairs `step` numbers apart
+    // The n + 1 points of the spectrum of a real line of 2 n, from those of the line of half the length, and back: n + 1 points
+    // of which the first and the last are real. c and s are roots of order 2 n.
+    void (*unfold)(const T *x_re, const T *x_im, int64_t n, int64_t many, const T *c, const T *s, T half, T *re, T *im);
+    void (*fold)(const T *x_re, const T *x_im, int64_t n, int64_t many, const T *c, const T *s, T *re, T *im);
 };
 struct FFTLinesTable {
     FFTLines<float> f32;
