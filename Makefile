@@ -149,6 +149,7 @@ sanitize: export UBSAN_OPTIONS := print_stacktrace=1:$(REPORT)
 sanitize: export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0:suppressions=$(CURDIR)/$(CEXT)/tests/thread_sanitizer.txt:$(REPORT)
 
 sanitize: $(VENV)/.test
+	@case "$(KIND)" in address|thread) ;; *) echo "make sanitize: KIND is address or thread; got $(KIND)"; exit 2;; esac
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	$(INSTALL) -c constraints.txt meson ninja
 	PATH=$(CURDIR)/$(VENV)/bin:$$PATH CXX="$(CXX)" $(PY) -m mesonbuild.mesonmain setup $(SANITIZED)/build $(CEXT) -Dsets=$(SETS) \

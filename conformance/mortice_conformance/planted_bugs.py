@@ -413,6 +413,11 @@ def _(k: Any, right: Any, x: Any, *, axis: int, descending: bool = False) -> Any
     return k.flip(right(x, axis=axis), axis) if descending else right(x, axis=axis)
 
 
+@bug("argsort", "downwards is upwards of the negative", "strict")
+def _(k: Any, right: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
+    return right(k.negative(x) if descending and k.dtype_of(x).kind != "b" else x, axis=axis)
+
+
 @bug("argsort", "nan comes first", "strict")
 def _(k: Any, right: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
     return right(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mortice.backends import DType
+from mortice.backends import DType, HostBuffer
 from mortice.backends.plugins import load
 from mortice.errors import BackendNotFound
 from mortice.shape import Size
@@ -56,7 +56,10 @@ class Subject:
 
     def wrap(self, buffer: Any, dtype: DType, requires_grad: bool = False) -> Any:
         """Make a tensor of a buffer."""
-        t = make(buffer, self.device, dtype, Size(self.backend.shape_of(buffer)))
+        shape = self.backend.shape_of(buffer)
+        if not isinstance(shape, tuple):  # it is a key of what is remembered
+            raise Failure(f"shape_of must return a tuple of ints; got {type(shape).__name__} {shape!r}.")
+        t = make(buffer, self.device, dtype, Size(shape))
         t._rg = requires_grad
         return t
 
@@ -71,11 +74,20 @@ class Subject:
 
     def read(self, t: Any) -> Any:
         """Return a tensor's values in the dtype's native NumPy dtype."""
-        return from_host_buffer(self.backend.to_host(t._data))
+        return from_host_buffer(self._host(t))
+
+    def _host(self, t: Any) -> HostBuffer:
+        """Return what `to_host` gives for a tensor's buffer, which must be a HostBuffer of its dtype and shape."""
+        host = self.backend.to_host(t._data)
+        if not isinstance(host, HostBuffer):
+            raise Failure(f"to_host must return a HostBuffer; got {type(host).__name__}.")
+        if host.dtype is not t.dtype or tuple(host.shape) != tuple(t.shape):
+            raise Failure(f"to_host gives {host.dtype!r} {tuple(host.shape)} for a buffer of {t.dtype!r} {tuple(t.shape)}.")
+        return host
 
     def bits(self, t: Any) -> bytes:
         """Return a tensor's elements as bytes."""
-        return self.backend.to_host(t._data).tobytes()  # type: ignore[no-any-return]
+        return self._host(t).tobytes()
 
     # ---- what every result must satisfy ----
 

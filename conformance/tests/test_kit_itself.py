@@ -10,9 +10,11 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mortice as mt
+from mortice.dtype import float32, int64
 from mortice.errors import BackendNotFound
 from mortice_conformance import cli, page, record, runner, scorecard
 from mortice_conformance.arrays import BY_NAME
@@ -56,6 +58,21 @@ def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
     result = runner.run_item(item(run), SUBJECT)
     assert result.outcome == outcome and text in result.message
     assert result.id == "test_values[exp-float32-strict]"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "text"),
+    [
+        ("to_host", lambda right: lambda x: right(x).tobytes(), "to_host must return a HostBuffer; got bytes."),
+        ("to_host", lambda right: lambda x: type(right(x))(right(x).view, (), int64), r"to_host gives mortice.int64 \(\) for a buffer"),
+        ("shape_of", lambda right: lambda x: list(right(x)), r"shape_of must return a tuple of ints; got list \[2, 3\]."),
+    ],
+)  # fmt: skip
+def test_a_housekeeping_method_that_gives_something_else_is_named(kernel: str, wrong: Any, text: str, monkeypatch: Any) -> None:
+    t = SUBJECT.tensor(np.ones((2, 3), np.float32), float32)
+    monkeypatch.setattr(SUBJECT.backend, kernel, wrong(getattr(SUBJECT.backend, kernel)))
+    with pytest.raises(Failure, match=text):
+        SUBJECT.read(SUBJECT.wrap(t._data, float32))
 
 
 def test_an_error_says_where_in_modules_and_nothing_of_the_machine() -> None:

@@ -224,10 +224,8 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
         else t = Py_NewRef(Py_None);
         Py_XDECREF(given);
         if (t && t != Py_None) return t;
-        if (!t) { /* `general` of call.py, too, asks again after these */
-            if (!PyErr_ExceptionMatches(PyExc_MemoryError) && /* which is worded there */
-                (f->kind != ANY || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_IndexError))))
-                return NULL;
+        if (!t) {
+            if (!PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL; /* which is worded there */
             PyErr_Clear();
         }
         Py_XDECREF(t);

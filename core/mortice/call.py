@@ -517,6 +517,7 @@ def general(op: Op) -> Callable[..., Any]:
     lead = min({*range(len(op.inputs))} - fixed, default=-1)  # the first operand that takes part in promotion
 
     def call(*args: Any, out: Any = None, **attrs: Any) -> Any:
+        result = None
         if out is None and op.check is None and lead >= 0 and not (special[0] and modes.autocast is not None):
             try:
                 first = args[lead]
@@ -527,15 +528,16 @@ def general(op: Op) -> Callable[..., Any]:
                     i = 0
                     for a in args:
                         if a is not None and not (isinstance(a, TensorBase) and a._device is device and (a.dtype is d or i in fixed)):
+                            result = None
                             break
                         i += 1
-                    else:
-                        for value in attrs.values():
-                            if isinstance(value, TensorBase):
-                                return slow(op, args, attrs)
-                        return run(op, args, attrs, result)
+                    for value in attrs.values():
+                        if isinstance(value, TensorBase):
+                            result = None
             except (AttributeError, IndexError):
-                pass
+                result = None
+        if result is not None:  # outside of the try: what a kernel raises is its own
+            return run(op, args, attrs, result)
         return slow(op, args, attrs, out)
 
     if op.check is not None or op.shape is None or op.view or lead < 0:

@@ -138,6 +138,8 @@ class Differentiable:
         With `zero_again` the first input's gradient gives that input a gradient of zeros, where PyTorch's does: what then
         is asked for second gradients gets zeros, not None.
         """
+        if not (jvp is None or callable(jvp) or jvp in ("elementwise", "linear", "bilinear")):
+            raise TypeError(f"{self.name}.vjp: jvp is 'elementwise', 'linear', 'bilinear' or a function; got {jvp!r}.")
         self.jvp, self.zero_again = jvp, zero_again
         if joint is not None:
             self.joint = Formula(self, joint)

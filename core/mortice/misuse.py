@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
 _PLAIN = frozenset(("int", "float", "bool", "str", "None"))
+# What Python says of the type of an object, and what it wanted.
+_REFUSALS = {
+    "object cannot be interpreted as an integer": "an integer", "object is not subscriptable": "a Tensor",
+    "argument must be a string or a real number, not": "a number", "object is not iterable": "a tuple", "has no len()": "a tuple",
+}  # fmt: skip
 _RAISING = (opmap["RAISE_VARARGS"], opmap["RERAISE"])
 _guarded: dict[Any, Any] = {}
 
@@ -40,7 +45,7 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
         return None
     if not isinstance(error, AttributeError):
         said = trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISING
-        return None if said else _mistyped(fn, signature(fn).parameters, given)
+        return None if said else _mistyped(fn, signature(fn).parameters, given) or _refused(fn, str(error), given)
     wanted = _who_has(error.name)
     if wanted is None or isinstance(error.obj, call.Tensor):
         return None
@@ -68,6 +73,20 @@ def _mistyped(fn: Any, parameters: Any, given: dict[str, Any]) -> TypeError | No
         if not fits:
             wanted = " or ".join([kind for kind in kinds if kind != "None"])
             return TypeError(f"{fn.__name__}: argument '{name}' must be {wanted}, not {type(value).__name__}.")
+    return None
+
+
+def _refused(fn: Any, text: str, given: dict[str, Any]) -> TypeError | None:
+    """Return the error for the only argument, or the only one that holds an element, of the type that Python refused."""
+    for said, wanted in _REFUSALS.items():
+        if said in text:
+            kind = text.split("'")[1].rpartition(".")[2]
+            found = [name for name, value in given.items() if type(value).__name__ == kind]
+            if len(found) == 1:
+                return TypeError(f"{fn.__name__}: argument '{found[0]}' must be {wanted}, not {kind}.")
+            found = [n for n, v in given.items() if isinstance(v, (list, tuple)) and any([type(e).__name__ == kind for e in v])]
+            if len(found) == 1:
+                return TypeError(f"{fn.__name__}: expected each of `{found[0]}` to be {wanted}; got {kind}.")
     return None
 
 

@@ -87,7 +87,8 @@ class Op(Differentiable):
         self.fn: Any = None
         self.observer: Callable[..., None] | None = None
         if self.name in _ops:
-            raise TypeError(f"op {self.name!r} is defined twice.")
+            first = _ops[self.name].body.__module__
+            raise TypeError(f"op {self.name!r} is defined twice: in {first} and in {body.__module__}. Give one of them a `name`.")
         _ops[self.name] = self
 
     def rule(self, d: DType) -> tuple[DType, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import mortice as mt
 from mortice import autograd
+from mortice import op as op_module
 from mortice.autograd import Function, Variable
 from mortice.autograd.graph import (
     allow_mutation_on_saved_tensors,
@@ -346,3 +348,23 @@ def test_several_gradients_at_once_leave_none_of_their_level_in_a_retained_grad(
     assert rows.tolist() == (mt.eye(3) * 8).tolist() and y.grad is None
     (y * y).sum().backward()
     assert y.grad.tolist() == [4.0, 4.0, 4.0]
+
+
+def test_an_op_that_is_declared_wrongly_says_so():
+    def double(k, x, /):
+        """Double."""
+        return k.add(x, x)
+
+    made = op_module.op(name="declared_wrongly")(double)
+    try:
+        for wrong, text in (
+            ({"y": lambda k, g: g}, "no input is called 'y'; inputs: x"),
+            ({"x": lambda k, g, outt: g}, "names of inputs (x), attributes (none), outputs (out) or <input>_shape; got 'outt'"),
+            ({"x": lambda k, g: k.add(g, g), "jvp": "linaer"}, "jvp is 'elementwise', 'linear', 'bilinear' or a function; got 'linaer'"),
+        ):
+            with pytest.raises(TypeError, match=re.escape(text)):
+                made.vjp(**wrong)
+        with pytest.raises(TypeError, match=f"'declared_wrongly' is defined twice: in {__name__} and in {__name__}. Give one"):
+            op_module.op(name="declared_wrongly")(double)
+    finally:
+        del op_module._ops["declared_wrongly"]

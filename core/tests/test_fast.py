@@ -792,3 +792,20 @@ def test_checksums_are_zlibs() -> None:
     for n in (*range(200), 1023, 4096, 5000):
         for start in (0, 3):
             assert fast._engine.crc32(memoryview(data)[start:n]) == zlib.crc32(data[start:n])
+
+
+def test_a_kernel_that_fails_is_called_once(monkeypatch):
+    calls = []
+
+    def fails(*operands, **attrs):
+        calls.append(operands)
+        raise IndexError("of the kernel itself")
+
+    op, operands = OPS["lerp"], [mt.ones(2)] * 3
+    op.fn(*operands)  # from here on its fast case serves
+    monkeypatch.setitem(operands[0]._device.table, op, fails)
+    for way in (contextlib.nullcontext, python):
+        calls.clear()
+        with way(), pytest.raises(IndexError, match="of the kernel itself"):
+            op.fn(*operands)
+        assert len(calls) == 1

@@ -40,6 +40,13 @@ pytestmark = pytest.mark.skipif(
         (lambda: mt.ones(3).kthvalue(k="a"), "kthvalue: argument 'k' must be int, not str."),
         (lambda: F.dropout2d(mt.ones(3), []), "dropout2d: argument 'p' must be float, not list."),
         (lambda: mt.ones(3).chunk(), "chunk() missing 1 required positional argument: 'chunks'"),
+        (lambda: mt.narrow(mt.ones(3), 0, 0.0, 1), "narrow: argument 'start' must be an integer, not float."),
+        (lambda: mt.as_strided(mt.ones(4), (2,), (1.0,)), "as_strided: expected each of `stride` to be an integer; got float."),
+        (lambda: mt.randint(0, 5.5, (2,)), "randint: argument 'high' must be an integer, not float."),
+        (lambda: mt.randint(3, 5), "randint: size is needed, as in randint(high, size) or randint(low, high, size)."),
+        (lambda: mt.fill(mt.ones(3), None), "fill: argument 'value' must be a number, not NoneType."),
+        (lambda: mt.ones(4).split(1.5), "split: expected an int or a list of ints; got float."),
+        (lambda: mt.autograd.gradcheck(mt.sin, 3), "autograd: expected a Tensor or a sequence of them; got int."),
         (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
     ],
 )

@@ -249,6 +249,7 @@ def test_where_chooses_and_lists():
     assert mt.where(c, 1.0, 0.0).dtype is mt.float32
     assert mt.where(c, 1, 0).tolist() == [1, 0, 1]
     assert mt.where(c)[0].tolist() == [0, 2]
+    assert [[at.tolist() for at in mt.where(mt.tensor(x))] for x in (5.0, 0.0)] == [[[0]], [[]]]
     assert mt.tensor([1.0, 2.0, 3.0]).where(c, 9).tolist() == [1.0, 9.0, 3.0]
 
 

@@ -141,6 +141,23 @@ def test_pivots_beyond_the_matrix_are_refused(bad):
         mt.lu_unpack(packed, pivots)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_pivots_of_another_number_are_refused(count):
+    packed, pivots = mt.linalg.lu_factor(A[:2, :2])
+    pivots = mt.ones(count, dtype=mt.int32)
+    for call in (lambda: mt.linalg.lu_solve(packed, pivots, A[:2]), lambda: mt.lu_unpack(packed, pivots)):
+        with pytest.raises(RuntimeError, match=rf"expected pivots of shape \[2\] for LU of \[2, 2\]; got \[{count}\]"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [0, 3, -3])
+def test_pivots_of_ldl_beyond_the_matrix_are_refused(bad):
+    packed, pivots = mt.linalg.ldl_factor(mt.eye(2))
+    pivots[0] = bad
+    with pytest.raises(RuntimeError, match=rf"ldl_solve: expected pivots from 1 to LD.size\(-2\) = 2; got {abs(bad)}"):
+        mt.linalg.ldl_solve(packed, pivots, mt.ones(2, 1))
+
+
 def test_lstsq_reads_rcond_as_lapack_does():
     a, b = mt.diag(mt.tensor([2.0, 1.0])), mt.ones(2, 1)
     singular = mt.diag(mt.tensor([2.0, 0.0]))

@@ -159,7 +159,7 @@ def test_a_second_hook_that_does_not_exist_is_named(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("returned", "got"),
-    [("None", "None"), ("42", "int"), ("[]", "None"), ("['cpu']", "str"), ("{'name': 'x'}", "dict")],
+    [("None", "None"), ("42", "int"), ("[]", "[]"), ("['cpu']", "str"), ("{'name': 'x'}", "dict")],
 )
 def test_a_hook_that_returns_something_else_is_reported(site: Site, returned: str, got: str) -> None:
     site.install("odd", IMPORTS + f"""
@@ -248,6 +248,8 @@ def test_dtypes_are_mortices_and_those_that_everything_needs_are_among_them(dtyp
          "OSError: libcuda.so.1: cannot open shared object file"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("return None", "PluginError: backend late: load() must return a Backend; got NoneType."),
+        ("from mortice.backends import NamespaceBackend; return NamespaceBackend(None, ['cpu'])",
+         "PluginError: NamespaceBackend: expected devices as {'cpu': the library's own}; got list."),
         ("return Hollow()", "PluginError: backend late: its __init__ must call super().__init__()."),
         ("import mortice; mortice.set_backend('late')",
          "PluginError: backend 'late': it was asked for by its own load(). Make no tensors there."),

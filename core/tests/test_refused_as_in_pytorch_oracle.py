@@ -16,6 +16,10 @@ CALLS = {
     "embedding_bag": lambda t: t.nn.functional.embedding_bag(
         t.tensor([0, 1, 2]), t.ones(4, 2), t.tensor([1]), include_last_offset=True
     ),
+    "index_put": lambda t: t.zeros(2).index_put((t.tensor([1]),), t.ones(1), accumulate=t.ones(2)),
+    "index_put_": lambda t: t.zeros(2).index_put_((t.tensor([1]),), t.ones(1), accumulate="yes"),
+    "randint without a size": lambda t: t.randint(3, 5),
+    "randint, a float": lambda t: t.randint(0, 5.5, (2,)),
     "unfold": lambda t: t.nn.functional.unfold(t.ones(3, 3), 2),
 }
 

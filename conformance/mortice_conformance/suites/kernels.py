@@ -199,10 +199,13 @@ def _argsort(x: Any, axis: int, descending: bool = False) -> Any:
     return x.shape[axis] - 1 - order
 
 
+_DOWN = "Downwards the largest come first, nan before them: the order of -x differs at nan, 0 of unsigned and the least of signed."
 _UP_DOWN = [{"axis": -1}, {"axis": 0}, {"axis": 0, "descending": True}]
 kernel("argsort", _argsort, tied, dtypes="buif", kind="exact", result="int64",
        cases=[(s, a) for s in REDUCED for a in _UP_DOWN], values=EDGES,
-       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 1}), ((1,), {"axis": 0})], given=_exact([2**53 + 1, 2**53], axis=0))  # fmt: skip
+       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 1}), ((1,), {"axis": 0})],
+       given=[*_exact([2**53 + 1, 2**53], axis=0), (([1.0, _NAN, _INF, -_INF, _NAN],), _UP_DOWN[2], "f", _DOWN),
+              (([0, 1, -128, 127],), _UP_DOWN[2], ("int8",), _DOWN), (([1, 0, 2],), _UP_DOWN[2], "u", _DOWN)])  # fmt: skip
 
 # ---- movement ----
 kernel("copy", np.array, dtypes="buifc", kind="exact", shapes=UNARY, edges=UNARY_EDGES)

@@ -25,6 +25,8 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
     """Return a tensor, or several, as a tuple; a tensor without a value stands for an edge of the graph."""
     if isinstance(x, TensorBase):
         return (x,)
+    if not isinstance(x, GradientEdge) and not hasattr(x, "__iter__"):
+        raise TypeError(f"autograd: expected a Tensor or a sequence of them; got {type(x).__name__}.")
     return tuple([_at(t) if isinstance(t, GradientEdge) else t for t in ((x,) if isinstance(x, GradientEdge) else x)])
 
 

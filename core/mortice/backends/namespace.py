@@ -14,7 +14,7 @@ from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer, pack
 from mortice.device import Device
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, int64, uint8
-from mortice.errors import DTypeError
+from mortice.errors import DTypeError, PluginError
 from mortice.shape import prod
 
 TYPE_CHECKING = False
@@ -117,6 +117,8 @@ class NamespaceBackend(Backend):
         from mortice.backends import inspection  # not before a backend is needed
 
         super().__init__()
+        if not isinstance(devices, (dict, type(None))):
+            raise PluginError(f"NamespaceBackend: expected devices as {{'cpu': the library's own}}; got {type(devices).__name__}.")
         self.xp = xp
         kernels = dict(kernels or {})
         own = [n for n in dir(self) if getattr(type(self), n, None) is not getattr(NamespaceBackend, n, None)]

@@ -162,7 +162,7 @@ def _discover() -> None:
             if isinstance(offer, BackendInfo):
                 register(offer, distribution, version)
             else:
-                got = "None" if offer is None else type(offer).__name__
+                got = "None" if offer is None else "[]" if offer == () else type(offer).__name__
                 _reject(
                     Entry(point.name, distribution, version),
                     f"{HOOK} must return a list of BackendInfo; got {got}.",
@@ -208,7 +208,7 @@ def _ask(point: Point) -> list[Any]:
     for offer in given or [None]:  # pluggy drops None
         # A BackendInfo is a tuple itself.
         single = isinstance(offer, BackendInfo) or not isinstance(offer, (list, tuple))
-        offers += [offer] if single else offer or [None]
+        offers += [offer] if single else offer or [()]
     return offers
 
 

@@ -16,7 +16,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.op import op
 from mortice.ops.elementwise import undefined
 from mortice.ops.factor import full_precision, solved
-from mortice.ops.linalg import check_matrix, check_one_dtype, check_square, fail, give
+from mortice.ops.linalg import check_matrix, check_one_dtype, check_pivots, check_square, fail, give
 from mortice.ops.movement import expand
 from mortice.ops.reduce import write_all
 from mortice.shape import Size, broadcast
@@ -239,13 +239,9 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False, out: Any
     n = LD.shape[-1]
     if B.shape[-2] != n:
         raise ShapeError(f"linalg.ldl_solve: Incompatible matrix sizes; got {list(LD.shape)} and {list(B.shape)}.")
-    if pivots.shape != tuple(LD.shape)[:-1]:
-        raise ShapeError(
-            f"linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same; got {list(LD.shape)[:-1]} and "
-            f"{list(pivots.shape)}."
-        )
     if pivots.dtype.kind not in "iu":
         raise DTypeError(f"linalg.ldl_solve: Expected pivots to be integers; got {pivots.dtype}.")
+    check_pivots("linalg.ldl_solve", "LD", LD, abs(pivots))  # those below 0 belong to blocks of two rows
     if not n or not B.shape[-1]:
         return give(
             "linalg.ldl_solve", out, expand(B, solved("linalg.ldl_solve", LD.shape, B.shape)).clone()

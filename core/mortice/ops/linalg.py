@@ -42,8 +42,12 @@ def check_floats(name: str, *tensors: Any) -> None:
 def check_matrix(name: str, *tensors: Any) -> None:
     check_floats(name, *tensors)
     for x in tensors:
-        if len(x.shape) < 2:
-            raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions; got {list(x.shape)}.")
+        _check_dims(name, x)
+
+
+def _check_dims(name: str, x: Any) -> None:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions; got {list(x.shape)}.")
 
 
 def check_square(name: str, x: Any) -> None:
@@ -369,15 +373,27 @@ def _permutation(order: Any, d: Any) -> Any:
     return cast(unsqueeze(order, -2) == unsqueeze(down, -1), d)
 
 
-def _order(name: str, pivots: Any, m: int) -> Any:
-    low, high = (prod(pivots.shape) and range_of(pivots)) or (1, m)
+def check_pivots(name: str, packed: str, matrix: Any, pivots: Any) -> None:
+    """Refuse pivots that no factorization of such a matrix gives: of another shape, or with rows that it has not."""
+    *batch, m, n = matrix.shape
+    due = Size((*batch, min(m, n)))
+    if pivots.shape != due:
+        raise ShapeError(
+            f"{name}: expected pivots of shape {list(due)} for {packed} of {list(matrix.shape)}; got {list(pivots.shape)}. "
+            "Pass what the factorization returned."
+        )
+    low, high = (prod(due) and range_of(pivots)) or (1, m)
     if low < 1 or high > m:
         raise RuntimeError(
-            f"{name}: expected pivots from 1 to LU.size(-2) = {m}; got {low if low < 1 else high}. Pass the result of "
-            "lu_factor."
+            f"{name}: expected pivots from 1 to {packed}.size(-2) = {m}; got {low if low < 1 else high}. Pass what "
+            "the factorization returned."
         )
+
+
+def _order(name: str, pivots: Any, LU: Any) -> Any:
+    check_pivots(name, "LU", LU, pivots)
     k = pivots._device.backend
-    data = k.pivots_to_order(k.astype(pivots._data, int32), m)
+    data = k.pivots_to_order(k.astype(pivots._data, int32), LU.shape[-2])
     return make(data, pivots._device, k.dtype_of(data), Size(k.shape_of(data)))
 
 
@@ -391,9 +407,10 @@ def lu_unpack(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got "
             f"{LU_pivots.dtype}."
         )
+    _check_dims("lu_unpack", LU_data)
     empty = filled(Size((0,)), 0, LU_data.dtype, LU_data._device)
     low, up = (_lower(LU_data), _upper(LU_data)) if unpack_data else (empty, empty)
-    p = _permutation(_order("lu_unpack", LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else empty
+    p = _permutation(_order("lu_unpack", LU_pivots, LU_data), LU_data.dtype) if unpack_pivots else empty
     return write_all("lu_unpack", out, return_types.lu_unpack(p, low, up))
 
 
@@ -419,7 +436,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
         solved = lu_solve(LU, pivots, turned(B), left=True, adjoint=not adjoint)
         return give("linalg.lu_solve", out, turned(solved))
     lead = broadcast("linalg.lu_solve", tuple(LU.shape)[:-2], tuple(B.shape)[:-2])
-    order = expand(_order("linalg.lu_solve", pivots, n), (*lead, n))
+    order = expand(_order("linalg.lu_solve", pivots, LU), (*lead, n))
     low, up = _lower(LU), _upper(LU)
     b = expand(B, (*lead, *tuple(B.shape)[-2:]))
     if not adjoint:

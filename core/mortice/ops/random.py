@@ -291,7 +291,7 @@ def _integers(
     name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any, whole: bool = False,
     like: Any = None,
 ) -> Any:
-    low, high = int(low), int(high)
+    low, high = operator.index(low), operator.index(high)
     if low >= high:
         raise RuntimeError(f"{name} expects 'from' to be less than 'to', but got from={low} >= to={high}")
     dtype = check_dtype(name, dtype, device)
@@ -316,7 +316,7 @@ def randint(
     device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw integers from low (0 when left out) to high - 1."""
-    if size is None:
+    if size is None and not hasattr(high, "__index__"):  # randint(3, 5) lacks a size: it is no draw of five numbers below three
         low, high, size = 0, low, high
     if high is None:
         low, high = 0, low

@@ -360,6 +360,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
         return split_with_sizes(tensor, split_size_or_sections, dim)
     if not tensor.shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if not hasattr(split_size_or_sections, "__index__"):
+        raise TypeError(f"split: expected an int or a list of ints; got {type(split_size_or_sections).__name__}.")
     axis, size = check_dim("split", dim, len(tensor.shape)), operator.index(split_size_or_sections)
     n = tensor.shape[axis]
     if size < 0:
