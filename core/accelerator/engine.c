@@ -12,7 +12,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 14 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 15 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -494,6 +494,19 @@ COLD static PyObject *give_away(Fast *f, PyObject *const *args, Py_ssize_t n, Py
     return answer;
 }
 
+/* What a call goes to: the function itself where `numpy_names` of ops/arguments.py only hands over, each argument having one of
+   the function's own names and each switch being a bool; else what was guarded. */
+static PyObject *beneath_names(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    const Py_ssize_t own = f->op ? PyTuple_GET_SIZE(f->attrs) : 0, given = f->op ? n + (names ? PyTuple_GET_SIZE(names) : 0) : 0;
+    for (Py_ssize_t i = 0, j = 0; i < given; i++, j = i) {
+        if (i >= n)
+            for (j = 0; j < own && PyTuple_GET_ITEM(f->attrs, j) != PyTuple_GET_ITEM(names, i - n);) j++;
+        if (i >= n && j == own) return f->python;
+        if (j < own && f->fixed >> j & 1 && !PyBool_Check(args[i])) return f->python;
+    }
+    return f->op ? f->op : f->python;
+}
+
 /* A public function that is no op. `ask(function, values, names)` gives the call to the class of an argument that is no tensor,
    or returns NotImplemented. Where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
    may know which operand is to blame, and returns the error to raise instead, or None. */
@@ -507,7 +520,13 @@ static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t narg
             Py_DECREF(answer);
             break;
         }
-    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names), *values, *better = NULL;
+    PyObject *goes_to = beneath_names(f, args, PyVectorcall_NARGS(nargsf), names);
+    PyObject *found = PyObject_Vectorcall(goes_to, args, nargsf, names), *values, *better = NULL;
+    if (!found && goes_to != f->python && PyVectorcall_NARGS(nargsf) && !PyObject_TypeCheck(args[0], class[TENSOR]) &&
+        PyErr_ExceptionMatches(PyExc_AttributeError)) { /* `numpy_names` words it */
+        PyErr_Clear();
+        found = PyObject_Vectorcall(f->python, args, nargsf, names);
+    }
     if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
@@ -649,9 +668,10 @@ COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fas
     return (PyObject *)f;
 }
 
-COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask) */
-    PyObject *python, *explain, *ask;
-    if (!PyArg_ParseTuple(args, "OOO", &python, &explain, &ask)) return NULL;
+COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask, beneath, names, switches) */
+    PyObject *python, *explain, *ask, *beneath = NULL, *names = NULL;
+    unsigned switches = 0;
+    if (!PyArg_ParseTuple(args, "OOO|OO!I", &python, &explain, &ask, &beneath, &PyTuple_Type, &names, &switches)) return NULL;
     Fast *f = PyObject_GC_New(Fast, &FastType);
     if (!f) return NULL;
     memset((char *)f + offsetof(Fast, call), 0, sizeof(Fast) - offsetof(Fast, call));
@@ -659,6 +679,9 @@ COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* gu
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(explain);
     f->operands = Py_NewRef(ask);
+    f->op = names ? Py_NewRef(beneath) : NULL;
+    f->attrs = Py_XNewRef(names);
+    f->fixed = switches;
     PyObject_GC_Track(f);
     return (PyObject *)f;
 }

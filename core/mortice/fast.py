@@ -2,7 +2,8 @@
 
 `core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
 `record_one` and `record_two`, `OpNode.pull` and `owns`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage`, `_share`
-and `_accumulate`, `ops.random._draw`, and `mutation.quickly`, `directly` and `write` do in the usual case.
+and `_accumulate`, `ops.random._draw`, `ops.arguments.numpy_names`, and `mutation.quickly`, `directly` and `write` do in
+the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
 """
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 14  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 15  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
 replaced: dict[str, Any] = {}  # methods and properties in Python whose place it has taken
+beneath: dict[Any, Any] = {}  # by what lets NumPy's names through: the function, its parameters, and a bit for each switch
 # It counts on the interpreter's lock, and would bring it back to a build that runs without.
 if not os.environ.get("MORTICE_PURE") and getattr(sys, "_is_gil_enabled", lambda: True)():
     try:
@@ -123,5 +125,5 @@ def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[...
 
     In Python that would be a frame more, of time and in tracebacks, and where warnings say that they come from.
     """
-    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask)
+    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask, *beneath.get(fn, ()))
     return found

@@ -601,6 +601,26 @@ def test_it_looks_like_the_function_that_it_stands_before() -> None:
         fast._engine.fast(fast.ONE, None, len, None)
 
 
+def test_a_function_that_takes_numpys_names_is_reached_at_once_without_them() -> None:
+    x, at = mt.arange(16.0).reshape(4, 4), mt.zeros(4, 4, dtype=mt.int64)
+    named = functools.partial(mt.gather, input=x, dim=1, index=at)
+    for call in (lambda: x.mean(1), lambda: x.mean(dim=1, keepdim=True), lambda: x.amax(1, True), named):
+        call()
+        assert "call" not in asked(call)
+    assert "call" in asked(lambda: x.mean(axis=1)) and x.mean(axis=1, keepdims=True).tolist() == [[1.5], [5.5], [9.5], [13.5]]
+    assert x.mean(**{"".join(["di", "m"]): 1}).tolist() == [1.5, 5.5, 9.5, 13.5]  # of a name that nothing else has
+    for wrong, said in (
+        (lambda: x.mean(1, 2), r"mean\(\): argument 'keepdim' must be bool, not int"),
+        (lambda: x.sort(stable=1), r"sort\(\): argument 'stable' must be bool, not int"),
+        (lambda: mt.argmax([1]), "argmax: expected a Tensor; got list."),
+        (lambda: x.mean(ax=1), "unexpected keyword argument 'ax'"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=said):
+            wrong()
+    assert list(inspect.signature(mt.mean).parameters) == ["input", "dim", "keepdim", "dtype", "out"]
+    assert pickle.loads(pickle.dumps(mt.mean)) is mt.mean is copy.deepcopy(mt.mean) and "Average" in mt.mean.__doc__
+
+
 def test_nothing_is_left_behind() -> None:
     x, y = mt.ones(4, 4, requires_grad=True), mt.ones(4, 4)
 
