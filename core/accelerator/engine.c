@@ -700,18 +700,17 @@ COLD static int may_take(PyObject *generator, PyObject *stack) {
     return found;
 }
 
-/* draw(generator, stack, kernel, shape, dtype, device, *rest): a tensor; None, and no words are taken, in an unusual case.
-   The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
-COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+/* The data of a draw; NULL without an error, and no words are taken, in an unusual case. args: generator, stack, kernel, shape,
+   dtype, device, and the rest. The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
+COLD static PyObject *drawn(PyObject *const *args, Py_ssize_t n) {
     static PyObject *keywords, *sole;
-    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) Py_RETURN_NONE;
+    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) return NULL;
     if (!keywords && !(keywords = Py_BuildValue("(ss)", "dtype", "device"))) return NULL;
     if (!sole && !(sole = Py_BuildValue("(s)", "device"))) return NULL;
     unsigned long long words = 1, most = (unsigned long long)-1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[3]); i++) {
         unsigned long long size = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(args[3], i));
-        if (PyErr_Occurred()) return NULL;
-        if (size && words > most / size) Py_RETURN_NONE;
+        if (PyErr_Occurred() || (size && words > most / size)) return NULL;
         words *= size;
     }
     PyObject *kernel = PyObject_GetAttr(SLOT(args[5], at.backend), args[2]), *data = NULL;
@@ -731,8 +730,40 @@ COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, P
     Py_XDECREF(kernel);
     Py_XDECREF(seed);
     Py_XDECREF(offset);
-    if (data) return fresh(data, args[5], args[4], args[3]);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return data;
+}
+
+COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) { /* a tensor, or None */
+    PyObject *data = drawn(args, n);
+    return data ? fresh(data, args[5], args[4], args[3]) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* fill(generator, stack, kernel, t, scale, shift): t, which holds what was drawn times a number plus another; or None. */
+COLD static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    const int now = n == 6 ? mode() : OTHER;
+    PyObject *t = now ? args[3] : NULL;
+    if (!now || !is_tensor(t) || !is_floating(SLOT(t, at.dtype)) || (now == USUAL && wants_grad(t)) || !is_number(args[4]) ||
+        !is_number(args[5]) || SLOT(SLOT(t, at.device), at.base) != SLOT(t, at.device) || !SLOT(SLOT(t, at.device), at.backend))
+        Py_RETURN_NONE;
+    PyObject *given[6] = {args[0], args[1], args[2], Py_NewRef(SLOT(t, at.shape)), Py_NewRef(SLOT(t, at.dtype)), Py_NewRef(SLOT(t, at.device))};
+    PyObject *backend = Py_NewRef(SLOT(given[5], at.backend)), *mine = Py_NewRef(SLOT(t, at.data)), *storage = own_storage(t, NULL);
+    PyObject *moves[2] = {s_multiply, s_add}, *still[2] = {next, zero}, *data = NULL;
+    const int usual = !storage ? -1 : is_alone(t, storage) ? 1 : lies_plainly(t, backend, mine, now == QUIET);
+    if (usual > 0) data = drawn(given, 6);
+    for (int i = 0; i < 2 && data; i++) { /* in the memory that was drawn into */
+        if (PyObject_RichCompareBool(args[4 + i], still[i], Py_EQ)) continue;
+        PyObject *kernel = PyObject_GetAttr(backend, moves[i]);
+        Py_SETREF(data, kernel ? PyObject_CallMethodObjArgs(backend, s_into, data, kernel, data, args[4 + i], NULL) : NULL);
+        Py_XDECREF(kernel);
+    }
+    PyObject *made = data ? write_fresh(NULL, (PyObject *[]){t, data, Py_True}, 3) : NULL;
+    if (made) Py_SETREF(made, Py_NewRef(t));
+    Py_XDECREF(data);
+    Py_XDECREF(storage);
+    Py_DECREF(mine);
+    Py_DECREF(backend);
+    for (int i = 3; i < 6; i++) Py_DECREF(given[i]);
+    return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
 /* ---- the module ---- */
@@ -810,6 +841,7 @@ static PyMethodDef methods[] = {
     {"write", (PyCFunction)(void (*)(void))write_fresh, METH_FASTCALL, NULL},
     {"write_in_python", writes_in_python, METH_O, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
+    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
@@ -826,7 +858,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
         {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
         {&s_packed, "packed"}, {&s_owns, "owns"}, {&s_copy, "copy"}, {&s_laid_out, "_laid_out"}, {&s_in_own_dtypes, "_in_own_dtypes"},
-        {&s_acquire, "acquire"}, {&s_release, "release"},
+        {&s_acquire, "acquire"}, {&s_release, "release"}, {&s_multiply, "multiply"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

@@ -2,8 +2,8 @@
 
 `core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
 `record_one` and `record_two`, `OpNode.pull` and `owns`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage`, `_share`
-and `_accumulate`, `ops.random._draw`, `ops.arguments.numpy_names`, and `mutation.quickly`, `directly` and `write` do in
-the usual case.
+and `_accumulate`, `ops.random._draw`, `_moved` and `_fill`, `ops.arguments.numpy_names`, and `mutation.quickly`, `directly`
+and `write` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
 """

@@ -654,7 +654,8 @@ def test_memory_may_end_anywhere() -> None:
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
     calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
-    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
+    calls += [lambda: c.normal_(1.0, 0.5), lambda: X.mean(1), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
+    calls += [lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
         for call in calls:
@@ -733,7 +734,10 @@ DRAWS: list[Any] = [
     lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
     lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
     lambda g: mt.bernoulli(mt.linspace(0, 1, 9), generator=g), lambda g: mt.empty(4).bernoulli_(mt.tensor(0.5), generator=g),
-    lambda g: mt.randint(200, 256, (4,), dtype=mt.uint8, generator=g),
+    lambda g: mt.randint(200, 256, (4,), dtype=mt.uint8, generator=g), lambda g: mt.empty(5).exponential_(generator=g),
+    lambda g: mt.empty(3, 4).normal_(generator=g), lambda g: mt.empty(3, 4, dtype=mt.float64).normal_(0, 0.02, generator=g),
+    lambda g: mt.zeros(3, 4).t()[1:].uniform_(generator=g)._base, lambda g: mt.zeros(3, 4).t().uniform_(0, 1 / 3, generator=g),
+    lambda g: mt.empty(2, dtype=mt.complex64).normal_(generator=g), lambda g: mt.empty(4).normal_(mt.tensor(2.0), generator=g),
 ]  # fmt: skip
 
 
@@ -746,6 +750,23 @@ def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
     found = drawn()
     monkeypatch.setattr("mortice.ops.random._in_c", None)
     assert drawn() == found
+
+
+def test_to_fill_a_tensor_with_numbers_is_a_fast_case() -> None:
+    x = mt.zeros(4, 4)
+    for part in (x, x[1:], x.t(), x.detach(), x.half()):
+        for fill in (part.normal_, part.uniform_, part.exponential_, functools.partial(part.normal_, 0.0, 0.02)):
+            before = part._version
+            assert "_draw" not in asked(lambda fill=fill: fill()) and part._version == before + 1
+    with mt.no_grad():
+        assert "_draw" not in asked(mt.zeros(3, requires_grad=True).normal_)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        mt.zeros(3, requires_grad=True).normal_()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        mt.zeros(1).expand(3).normal_()
+    kept = (mt.ones(3, requires_grad=True) * 1).exp()
+    kept.normal_()
+    assert kept.grad_fn is not None
 
 
 def test_a_stream_at_its_end_gives_no_more() -> None:

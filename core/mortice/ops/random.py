@@ -103,6 +103,17 @@ def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, de
         raise out_of_memory(name, shape, dtype, error) from None
 
 
+def _filled(name: str, kernel: str, t: Any, generator: Any, scale: Any, shift: Any) -> Any:
+    """Do in C all that it usually is to fill `t`; None elsewhere, and nothing was drawn."""
+    generator = _streams.default_generator if generator is None else generator
+    if _in_c is None or type(generator) is not _streams.Generator or generator._engine is not None:
+        return None
+    try:
+        return fast._engine.fill(generator, stack, kernel, t, scale, shift)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory(name, t.shape, t.dtype, error) from None
+
+
 def _floating(name: str, dtype: DType | None) -> DType:
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype or get_default_dtype())
     if found.kind not in "fc":
@@ -141,8 +152,8 @@ def _moved(t: Any, scale: Any, shift: Any) -> Any:
         return t * scale + shift
     k, drawn = t._device.backend, t._data
     try:  # in the memory that was drawn into, since new memory of large tensors costs more than the sums
-        drawn = k.into(drawn, k.multiply, drawn, scale)
-        return make(k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
+        drawn = drawn if scale == 1 else k.into(drawn, k.multiply, drawn, scale)
+        return make(drawn if shift == 0 else k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
     except MemoryError as error:
         raise out_of_memory("mul", t.shape, t.dtype, error) from None
 
@@ -485,6 +496,8 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
         if to - from_ > most:
             raise RuntimeError(f"uniform_ expects to-from <= {most}, but found to={to} and from={from_}")
+    if (done := _filled("uniform_", "random_uniform", self, generator, to - from_, from_)) is not None:
+        return done
     if (made := _at_once("random_uniform", self, d, generator, from_, to)) is None:
         u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
         made = _moved(u, to - from_, _in_both_parts(from_, d))
@@ -494,6 +507,8 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
+    if (done := _filled("normal_", "random_normal", self, generator, std, mean)) is not None:
+        return done
     if self._device.level is not None and self.layout not in (strided, sparse_coo):
         self.values().normal_(mean, std, generator=generator)  # numbers where it has any
         return self
@@ -516,6 +531,8 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     kind = _floating("exponential_", self.dtype)
+    if lambd == 1 and (done := _filled("exponential_", "random_exponential", self, generator, 1, 0)) is not None:
+        return done
     made = _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator, self)
     return _fill("exponential_", self, made if lambd == 1 else made / lambd)
 
