@@ -85,6 +85,11 @@ def set_recording(value: bool) -> None:
             special[0] += -1 if value else 1
 
 
+# By a function that usually only hands its call over: to which, by what parameters (by any where none are here), a bit for each of
+# them that must be a bool, and whether in the usual modes alone.
+beneath: dict[Any, tuple[Any, tuple[str, ...], int, bool]] = {}
+
+
 def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Show autocast a function that is made of other operations, as one operation of the function's name."""
 
@@ -94,6 +99,7 @@ def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
             return modes.autocast.call(fn, args, kwargs)
         return fn(*args, **kwargs)
 
+    beneath[call] = fn, (), 0, True
     return call
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice.errors import switch
-from mortice.fast import beneath
+from mortice.modes import beneath
 from mortice.tensor import TensorBase
 
 
@@ -47,5 +47,6 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount][:32]
-    beneath[call] = fn, names, sum([1 << i for i, name in enumerate(names) if name in switches])
+    under, _, _, usual = beneath.get(fn, (fn, (), 0, False))
+    beneath[call] = under, names, sum([1 << i for i, name in enumerate(names) if name in switches]), usual
     return call
