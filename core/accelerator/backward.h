@@ -257,7 +257,7 @@ COLD static PyObject *get_data(PyObject *x, void *property) { /* the same memory
 }
 static PyObject *hash(PyObject *x, PyObject *Py_UNUSED(none)) { return PyLong_FromVoidPtr(x); }
 
-/* ---- shapes: what `Size.__getitem__` and `SizeMember.__call__` of shape.py do ---- */
+/* ---- shapes: what `Size.__getitem__` of shape.py does ---- */
 
 static PyObject *size_known(PyObject *found) { /* a tuple as the Size that it is; takes found, which may be an error */
     PyObject *known = found ? PyDict_GetItemWithError(sizes, found) : NULL;
