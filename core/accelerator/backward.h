@@ -228,24 +228,63 @@ static int set_grad(PyObject *x, PyObject *value, void *property) {
     return 0;
 }
 static PyObject *get_requires_grad(PyObject *x, void *property) { return SLOT(x, at.rg) ? Py_NewRef(SLOT(x, at.rg)) : ask(property, x); }
-static int set_requires_grad(PyObject *x, PyObject *value, void *property) { return Py_TYPE(property)->tp_descr_set(property, x, value); }
+static int set_in_python(PyObject *x, PyObject *value, void *property) { return Py_TYPE(property)->tp_descr_set(property, x, value); }
 static PyObject *get_version(PyObject *x, void *property) { return SLOT(x, at.storage) == Py_None ? Py_NewRef(zero) : ask(property, x); }
 static PyObject *get_device(PyObject *x, void *property) {
     PyObject *device = SLOT(x, at.device), *base = of(device, DEVICE) ? SLOT(device, at.base) : NULL;
     return base ? Py_NewRef(base) : ask(property, x);
 }
+static PyObject *get_size(PyObject *x, void *property) { /* it recurs */
+    PyObject *shape = is_tensor(x) ? SLOT(x, at.shape) : NULL, *member = shape ? PyDict_GetItemWithError(members, shape) : NULL;
+    return member ? Py_NewRef(member) : PyErr_Occurred() ? NULL : ask(property, x);
+}
+COLD static PyObject *get_data(PyObject *x, void *property) { /* the same memory, with a version of its own */
+    PyObject *own = is_tensor(x) && SLOT(SLOT(x, at.device), at.base) == SLOT(x, at.device) ? own_storage(x, NULL) : NULL, *made = NULL;
+    PyObject *aliases = of(own, STORAGE) ? Py_XNewRef(SLOT(own, at.aliases)) : NULL;
+    Py_XDECREF(own);
+    if (!aliases) return PyErr_Occurred() ? NULL : ask(property, x);
+    PyObject *storage = class[STORAGE]->tp_alloc(class[STORAGE], 0);
+    if (storage) {
+        put(storage, at.version, zero);
+        put(storage, at.pruned, few);
+        put(storage, at.aliases, aliases);
+        put(storage, at.reshapes, Py_False);
+        made = share_memory(x, &storage, 1);
+        Py_DECREF(storage);
+    }
+    Py_DECREF(aliases);
+    return made;
+}
 static PyObject *hash(PyObject *x, PyObject *Py_UNUSED(none)) { return PyLong_FromVoidPtr(x); }
+
+/* ---- shapes: what `Size.__getitem__` of shape.py does ---- */
+
+static PyObject *size_known(PyObject *found) { /* a tuple as the Size that it is; takes found, which may be an error */
+    PyObject *known = found ? PyDict_GetItemWithError(sizes, found) : NULL;
+    if (found && !PyErr_Occurred()) known = known ? Py_NewRef(known) : PyObject_CallOneArg(remembered, found);
+    else known = NULL;
+    Py_XDECREF(found);
+    return known;
+}
+static PyObject *size_item(PyObject *size, PyObject *item) {
+    PyObject *found = PyTuple_Type.tp_as_mapping->mp_subscript(size, item);
+    return found && PyTuple_CheckExact(found) ? size_known(found) : found;
+}
 
 static PyMethodDef of_nodes[] = {
     {"pull", (PyCFunction)(void (*)(void))pull, METH_FASTCALL, NULL},
     {"owns", (PyCFunction)(void (*)(void))owns, METH_FASTCALL, NULL},
+}, of_sizes[] = {
+    {"__getitem__", size_item, METH_O, NULL},
 }, of_tensors[] = {
     {"_accumulate", (PyCFunction)(void (*)(void))accumulate, METH_FASTCALL, NULL},
     {"__hash__", hash, METH_NOARGS, NULL},
 };
 static PyGetSetDef attributes[] = {
     {"grad", get_grad, set_grad, NULL, NULL},
-    {"requires_grad", get_requires_grad, set_requires_grad, NULL, NULL},
+    {"requires_grad", get_requires_grad, set_in_python, NULL, NULL},
+    {"data", get_data, set_in_python, NULL, NULL},
+    {"size", get_size, NULL, NULL, NULL},
     {"_version", get_version, NULL, NULL, NULL},
     {"device", get_device, NULL, NULL, NULL},
 };

@@ -12,7 +12,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 14 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 15 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -300,11 +300,7 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     }
     PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
-    if (shape) {
-        PyObject *known = PyDict_GetItemWithError(sizes, shape);
-        if (known || !PyErr_Occurred()) Py_SETREF(shape, known ? Py_NewRef(known) : PyObject_CallOneArg(remembered, shape));
-        else Py_CLEAR(shape);
-    }
+    shape = size_known(shape);
     if (shape) {
         PyObject *pair[2] = {key, shape};
         static PyObject *fields;
@@ -492,6 +488,20 @@ COLD static PyObject *give_away(Fast *f, PyObject *const *args, Py_ssize_t n, Py
     return answer;
 }
 
+/* What a call goes to: the function beneath what was guarded, where that only hands over. `autocasting` of modes.py does in the
+   usual modes, `numpy_names` of ops/arguments.py where each argument has one of the function's names and each switch is a bool. */
+static PyObject *beneath(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    if (!f->op || (f->kind && !mode())) return f->python;
+    const Py_ssize_t own = PyTuple_GET_SIZE(f->attrs), given = own ? n + (names ? PyTuple_GET_SIZE(names) : 0) : 0;
+    for (Py_ssize_t i = 0, j = 0; i < given; i++, j = i) {
+        if (i >= n)
+            for (j = 0; j < own && PyTuple_GET_ITEM(f->attrs, j) != PyTuple_GET_ITEM(names, i - n);) j++;
+        if (i >= n && j == own) return f->python;
+        if (j < own && f->fixed >> j & 1 && !PyBool_Check(args[i])) return f->python;
+    }
+    return f->op;
+}
+
 /* A public function that is no op. `ask(function, values, names)` gives the call to the class of an argument that is no tensor,
    or returns NotImplemented. Where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
    may know which operand is to blame, and returns the error to raise instead, or None. */
@@ -505,7 +515,13 @@ static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t narg
             Py_DECREF(answer);
             break;
         }
-    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names), *values, *better = NULL;
+    PyObject *goes_to = beneath(f, args, PyVectorcall_NARGS(nargsf), names);
+    PyObject *found = PyObject_Vectorcall(goes_to, args, nargsf, names), *values, *better = NULL;
+    if (!found && goes_to != f->python && PyTuple_GET_SIZE(f->attrs) && PyVectorcall_NARGS(nargsf) &&
+        !PyObject_TypeCheck(args[0], class[TENSOR]) && PyErr_ExceptionMatches(PyExc_AttributeError)) { /* `numpy_names` words it */
+        PyErr_Clear();
+        found = PyObject_Vectorcall(f->python, args, nargsf, names);
+    }
     if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
@@ -647,9 +663,11 @@ COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fas
     return (PyObject *)f;
 }
 
-COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask) */
-    PyObject *python, *explain, *ask;
-    if (!PyArg_ParseTuple(args, "OOO", &python, &explain, &ask)) return NULL;
+COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain, ask, *what is beneath) */
+    PyObject *python, *explain, *ask, *under = NULL, *names = NULL;
+    unsigned switches = 0;
+    int usual = 0;
+    if (!PyArg_ParseTuple(args, "OOO|OO!Ip", &python, &explain, &ask, &under, &PyTuple_Type, &names, &switches, &usual)) return NULL;
     Fast *f = PyObject_GC_New(Fast, &FastType);
     if (!f) return NULL;
     memset((char *)f + offsetof(Fast, call), 0, sizeof(Fast) - offsetof(Fast, call));
@@ -657,6 +675,10 @@ COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* gu
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(explain);
     f->operands = Py_NewRef(ask);
+    f->op = names ? Py_NewRef(under) : NULL;
+    f->attrs = Py_XNewRef(names);
+    f->fixed = switches;
+    f->kind = usual;
     PyObject_GC_Track(f);
     return (PyObject *)f;
 }
@@ -675,18 +697,17 @@ COLD static int may_take(PyObject *generator, PyObject *stack) {
     return found;
 }
 
-/* draw(generator, stack, kernel, shape, dtype, device, *rest): a tensor; None, and no words are taken, in an unusual case.
-   The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
-COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+/* The data of a draw; NULL without an error, and no words are taken, in an unusual case. args: generator, stack, kernel, shape,
+   dtype, device, and the rest. The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
+COLD static PyObject *drawn(PyObject *const *args, Py_ssize_t n) {
     static PyObject *keywords, *sole;
-    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) Py_RETURN_NONE;
+    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) return NULL;
     if (!keywords && !(keywords = Py_BuildValue("(ss)", "dtype", "device"))) return NULL;
     if (!sole && !(sole = Py_BuildValue("(s)", "device"))) return NULL;
     unsigned long long words = 1, most = (unsigned long long)-1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[3]); i++) {
         unsigned long long size = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(args[3], i));
-        if (PyErr_Occurred()) return NULL;
-        if (size && words > most / size) Py_RETURN_NONE;
+        if (PyErr_Occurred() || (size && words > most / size)) return NULL;
         words *= size;
     }
     PyObject *kernel = PyObject_GetAttr(SLOT(args[5], at.backend), args[2]), *data = NULL;
@@ -706,8 +727,40 @@ COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, P
     Py_XDECREF(kernel);
     Py_XDECREF(seed);
     Py_XDECREF(offset);
-    if (data) return fresh(data, args[5], args[4], args[3]);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return data;
+}
+
+COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) { /* a tensor, or None */
+    PyObject *data = drawn(args, n);
+    return data ? fresh(data, args[5], args[4], args[3]) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* fill(generator, stack, kernel, t, scale, shift): t, which holds what was drawn times a number plus another; or None. */
+COLD static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    const int now = n == 6 ? mode() : OTHER;
+    PyObject *t = now ? args[3] : NULL;
+    if (!now || !is_tensor(t) || !is_floating(SLOT(t, at.dtype)) || (now == USUAL && wants_grad(t)) || !is_number(args[4]) ||
+        !is_number(args[5]) || SLOT(SLOT(t, at.device), at.base) != SLOT(t, at.device) || !SLOT(SLOT(t, at.device), at.backend))
+        Py_RETURN_NONE;
+    PyObject *given[6] = {args[0], args[1], args[2], Py_NewRef(SLOT(t, at.shape)), Py_NewRef(SLOT(t, at.dtype)), Py_NewRef(SLOT(t, at.device))};
+    PyObject *backend = Py_NewRef(SLOT(given[5], at.backend)), *mine = Py_NewRef(SLOT(t, at.data)), *storage = own_storage(t, NULL);
+    PyObject *moves[2] = {s_multiply, s_add}, *still[2] = {next, zero}, *data = NULL;
+    const int usual = !storage ? -1 : is_alone(t, storage) ? 1 : lies_plainly(t, backend, mine, now == QUIET);
+    if (usual > 0) data = drawn(given, 6);
+    for (int i = 0; i < 2 && data; i++) { /* in the memory that was drawn into */
+        if (PyObject_RichCompareBool(args[4 + i], still[i], Py_EQ)) continue;
+        PyObject *kernel = PyObject_GetAttr(backend, moves[i]);
+        Py_SETREF(data, kernel ? PyObject_CallMethodObjArgs(backend, s_into, data, kernel, data, args[4 + i], NULL) : NULL);
+        Py_XDECREF(kernel);
+    }
+    PyObject *made = data ? write_fresh(NULL, (PyObject *[]){t, data, Py_True}, 3) : NULL;
+    if (made) Py_SETREF(made, Py_NewRef(t));
+    Py_XDECREF(data);
+    Py_XDECREF(storage);
+    Py_DECREF(mine);
+    Py_DECREF(backend);
+    for (int i = 3; i < 6; i++) Py_DECREF(given[i]);
+    return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
 /* ---- the module ---- */
@@ -732,7 +785,7 @@ COLD static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding, &members};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -754,7 +807,7 @@ COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
     static PyMemberDef shown[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"shape", T_OBJECT_EX, 0, READONLY, NULL}};
     shown[0].offset = at.dtype, shown[1].offset = at.shape;
-    PyObject *made = Py_BuildValue("[NNNNNNNN]", PyDescr_NewMember(class[TENSOR], &shown[0]), PyDescr_NewMember(class[TENSOR], &shown[1]),
+    PyObject *made = Py_BuildValue("[NNNNNNNNN]", PyDescr_NewMethod(class[SIZE], &of_sizes[0]), PyDescr_NewMember(class[TENSOR], &shown[0]), PyDescr_NewMember(class[TENSOR], &shown[1]),
                                    PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method),
                                    PyDescr_NewMethod(class[TENSOR], &of_tensors[0]), PyDescr_NewMethod(class[TENSOR], &of_tensors[1]),
                                    PyDescr_NewMethod(class[NODE], &of_nodes[0]), PyDescr_NewMethod(class[NODE], &of_nodes[1]));
@@ -769,8 +822,24 @@ COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     return made;
 }
 
-COLD static PyObject *writes_in_python(PyObject *Py_UNUSED(module), PyObject *function) { /* of mutation.py, which comes after `install` */
-    Py_XSETREF(write_py, Py_NewRef(function));
+/* plain(t): what `plain` of mutation.py does */
+COLD static PyObject *plain(PyObject *Py_UNUSED(module), PyObject *t) {
+    const int now = mode();
+    if (!now || !is_tensor(t) || !SLOT(SLOT(t, at.device), at.backend)) return PyObject_CallOneArg(plain_py, t);
+    if (now == USUAL && wants_grad(t)) Py_RETURN_FALSE;
+    PyObject *backend = Py_NewRef(SLOT(SLOT(t, at.device), at.backend)), *data = Py_NewRef(SLOT(t, at.data)), *storage = own_storage(t, NULL);
+    const int found = !storage ? -1 : !of(storage, STORAGE) ? 0 : lies_plainly(t, backend, data, now == QUIET);
+    Py_XDECREF(storage);
+    Py_DECREF(data);
+    Py_DECREF(backend);
+    return found < 0 ? NULL : found ? Py_NewRef(Py_True) : PyObject_CallOneArg(plain_py, t);
+}
+
+COLD static PyObject *writes_in_python(PyObject *Py_UNUSED(module), PyObject *args) { /* of mutation.py, which comes after `install` */
+    PyObject *write, *plain;
+    if (!PyArg_ParseTuple(args, "OO", &write, &plain)) return NULL;
+    Py_XSETREF(write_py, Py_NewRef(write));
+    Py_XSETREF(plain_py, Py_NewRef(plain));
     Py_RETURN_NONE;
 }
 
@@ -782,9 +851,12 @@ static PyMethodDef methods[] = {
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
     {"record", (PyCFunction)(void (*)(void))record_call, METH_FASTCALL, NULL},
+    {"give_slots", (PyCFunction)(void (*)(void))give_slots, METH_FASTCALL, NULL},
     {"write", (PyCFunction)(void (*)(void))write_fresh, METH_FASTCALL, NULL},
-    {"write_in_python", writes_in_python, METH_O, NULL},
+    {"plain", plain, METH_O, NULL},
+    {"write_in_python", writes_in_python, METH_VARARGS, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
+    {"fill", (PyCFunction)(void (*)(void))fill, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
@@ -801,7 +873,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
         {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
         {&s_packed, "packed"}, {&s_owns, "owns"}, {&s_copy, "copy"}, {&s_laid_out, "_laid_out"}, {&s_in_own_dtypes, "_in_own_dtypes"},
-        {&s_acquire, "acquire"}, {&s_release, "release"},
+        {&s_acquire, "acquire"}, {&s_release, "release"}, {&s_multiply, "multiply"}, {&s_slots, "slots"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

@@ -18,14 +18,14 @@
 
 /* ---- the classes and objects that it knows: see `install` ---- */
 
-enum { TENSOR, STORAGE, ALIASES, LEAF, DEVICE, DTYPE, NODE, CONST, OP, CLASSES };
+enum { TENSOR, STORAGE, ALIASES, LEAF, DEVICE, DTYPE, NODE, CONST, OP, SIZE, PLACE, CLASSES };
 static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NULL until it is there */
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
     Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, grad, table, backend, base, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
-    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second, pulls;
+    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second, pulls, parent, number;
 } at;
 
 static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
@@ -44,17 +44,19 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {NODE, "meta", &at.meta},
     {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
     {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
-    {OP, "pulls", &at.pulls},
+    {OP, "pulls", &at.pulls}, {PLACE, "parent", &at.parent}, {PLACE, "number", &at.number},
+    {PLACE, "seq", &at.seq}, {PLACE, "edges", &at.edges}, {PLACE, "device", &at.n_device}, {PLACE, "shape", &at.n_shape},
+    {PLACE, "dtype", &at.n_dtype}, {PLACE, "extra", &at.extra}, /* which all nodes have, at one place */
 };
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *modes, *Meta, *same;
+    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
-    *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release;
+    *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release, *s_multiply, *s_slots;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -319,6 +321,37 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
     return made;
 }
 
+/* What `give_slots` of graph.py does: gives results of a node their places, and returns a list of weak references to those. */
+COLD static PyObject *places_of(PyObject *node, PyObject *results, Py_ssize_t n) {
+    PyObject *made = PyList_New(n);
+    for (Py_ssize_t i = 0; made && i < n; i++) {
+        PyObject *t = PyTuple_GET_ITEM(results, i), *slot = class[PLACE]->tp_alloc(class[PLACE], 0), *found = NULL;
+        if (slot && still_whole(t) == 0) {
+            put(slot, at.n_device, SLOT(t, at.device));
+            put(slot, at.n_shape, SLOT(t, at.shape));
+            put(slot, at.n_dtype, SLOT(t, at.dtype));
+            put(slot, at.extra, Py_None);
+            put(slot, at.parent, node);
+            SLOT(slot, at.seq) = PyObject_CallNoArgs(next_seq);
+            SLOT(slot, at.edges) = one(Py_NewRef(node));
+            SLOT(slot, at.number) = PyLong_FromSsize_t(i);
+            if (SLOT(slot, at.seq) && SLOT(slot, at.edges) && SLOT(slot, at.number)) found = PyWeakref_NewRef(slot, NULL);
+        }
+        if (found) {
+            PyList_SET_ITEM(made, i, found);
+            replace(t, at.rg, Py_NewRef(Py_True));
+            replace(t, at.node, Py_NewRef(slot));
+        } else
+            Py_CLEAR(made);
+        Py_XDECREF(slot);
+    }
+    return made;
+}
+COLD static PyObject *give_slots(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    if (n == 2 && PyTuple_Check(args[1])) return places_of(args[0], args[1], PyTuple_GET_SIZE(args[1]));
+    return PyErr_Format(PyExc_TypeError, "give_slots: expected a node and a tuple of its results");
+}
+
 /* The plan for operands of a list: it may be for more, which were left out, and for none of an op that takes any number. */
 static PyObject *plan_for(PyObject *op, PyObject *operands) {
     Py_ssize_t n = PyList_GET_SIZE(operands);
@@ -337,16 +370,18 @@ static PyObject *plan_for(PyObject *op, PyObject *operands) {
     return plan;
 }
 
-/* What `record` of node.py does for one result, or several of which the first has a gradient, of operands in a list. */
+/* What `record` of node.py does for one result or several, of operands in a list. */
 static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObject *out, PyObject *t) {
     PyObject *plan = NULL, *shape = NULL, *node, *first = PyTuple_CheckExact(t) && PyTuple_GET_SIZE(t) ? PyTuple_GET_ITEM(t, 0) : t;
+    Py_ssize_t places = 0; /* of several results: how many have gradients, if not the first alone */
     int usual = PyList_CheckExact(operands) && (t == first || (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == PyTuple_GET_SIZE(t)));
     for (Py_ssize_t i = 0; usual && i < PyList_GET_SIZE(operands); i++)
         usual = Py_TYPE(PyList_GET_ITEM(operands, i)) == class[CONST] || is_tensor(PyList_GET_ITEM(operands, i));
     if (t == first) usual = usual && is_tensor(t);
     else {
         PyObject *count = usual ? PyObject_GetAttr(op, s_differentiable) : NULL;
-        usual = count == next;
+        places = usual && count ? PyLong_AsSsize_t(count) : 0;
+        usual = places > 0 && places <= PyTuple_GET_SIZE(t);
         Py_XDECREF(count);
         for (Py_ssize_t i = 0; usual && i < PyTuple_GET_SIZE(t); i++) usual = is_tensor(PyTuple_GET_ITEM(t, i));
     }
@@ -401,6 +436,13 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     put(node, at.attrs, attrs);
     Py_DECREF(plan);
     Py_XDECREF(shape);
+    if (places > 1) {
+        PyObject *slots = places_of(node, t, places);
+        int status = slots ? PyObject_SetAttr(SLOT(node, at.meta), s_slots, slots) : -1;
+        Py_XDECREF(slots);
+        Py_DECREF(node);
+        return status;
+    }
     replace(first, at.rg, Py_NewRef(Py_True));
     replace(first, at.node, node);
     return 0;

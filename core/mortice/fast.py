@@ -1,8 +1,10 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
 `core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
-`record_one` and `record_two`, `OpNode.pull` and `owns`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage`, `_share`
-and `_accumulate`, `ops.random._draw`, and `mutation.quickly`, `directly` and `write` do in the usual case.
+`record_one` and `record_two`, `OpNode.pull` and `owns`, `graph.give_slots`, `ops.index.getitem`, `tensor.make`,
+`TensorBase.own_storage`, `_share`, `size`, `data` and `_accumulate`, `Size.__getitem__`, `ops.random._draw`, `_moved` and
+`_fill`, `ops.arguments.numpy_names`, `modes.autocasting`, and `mutation.quickly`, `directly`, `write` and `plain` do in the
+usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
 """
@@ -13,14 +15,14 @@ import os
 import sys
 from importlib import import_module
 
-from mortice import node, tensor
+from mortice import graph, node, tensor
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import next_seq
-from mortice.modes import modes, special
+from mortice.graph import Slot, next_seq
+from mortice.modes import beneath, modes, special
 from mortice.node import _NOTHING, Const, Meta, OpNode, raw_algebra, record, record_one, record_two, unbroadcast
 from mortice.rules import same
-from mortice.shape import SIZES, broadcast, remembered
+from mortice.shape import MEMBERS, SIZES, Size, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
 
 TYPE_CHECKING = False
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 14  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 15  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -53,14 +55,14 @@ def _install(op: type, as_view: Any) -> None:
     """
     if _engine.VERSION != VERSION:
         raise TypeError(f"it is version {_engine.VERSION}, and this needs {VERSION}")
-    classes = (TensorBase, Storage, Aliases, LeafState, Device, DType, OpNode, Const, op)
+    classes = (TensorBase, Storage, Aliases, LeafState, Device, DType, OpNode, Const, op, Size, Slot)
     for cls, known in zip(classes, _engine.known_slots()):
-        if cls in (TensorBase, Storage, Aliases, OpNode, Const) and known != _slots(cls):  # those of which it makes objects
+        if cls in (TensorBase, Storage, Aliases, OpNode, Const, Slot) and known != _slots(cls):  # those of which it makes objects
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
-        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding,
+        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS,
     )  # fmt: skip
     for made in _engine.install(classes, objects):
         replaced[made.__name__] = getattr(made.__objclass__, made.__name__)
@@ -70,6 +72,9 @@ def _install(op: type, as_view: Any) -> None:
         vars(module)["make"] = _engine.make
         if module is not tensor:
             vars(module)["record"] = _engine.record
+    replaced["give_slots"] = graph.give_slots
+    for module in (graph, node):
+        vars(module)["give_slots"] = _engine.give_slots
 
 
 def install(op: type, as_view: Any) -> Any:
@@ -106,14 +111,13 @@ def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None, 
     return found
 
 
-def writes(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what does as `mutation.write`, the usual case in C."""
+def writes(write: Callable[..., Any], plain: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what does as these of `mutation`, the usual case in C."""
     if _engine is None:
-        return fn
-    replaced["write"] = fn
-    _engine.write_in_python(fn)
-    found: Callable[..., Any] = _engine.write
-    return found
+        return write, plain
+    replaced["write"], replaced["plain"] = write, plain
+    _engine.write_in_python(write, plain)
+    return _engine.write, _engine.plain
 
 
 def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,5 +127,5 @@ def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[...
 
     In Python that would be a frame more, of time and in tracebacks, and where warnings say that they come from.
     """
-    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask)
+    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask, *beneath.get(fn, ()))
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from functools import cache
+from weakref import ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,6 +208,15 @@ class Slot(Node):
 
     def note_storage(self, number: int, storage: Any) -> None:
         self.parent.note_storage(self.number, storage)
+
+
+def give_slots(node: Any, results: Any) -> list[Any]:
+    """Give results of a node their places in the graph, and return weak references to those."""
+    found = []
+    for i, t in enumerate(results):
+        t._rg, t._node = True, (slot := Slot(node, i, t._device, t.shape, t.dtype))
+        found.append(ref(slot))
+    return found
 
 
 class RemovableHandle:

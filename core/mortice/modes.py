@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _Modes(threading.local):
-    """Per-thread switches; the class attributes are what a new thread starts with."""
+    """Per-thread switches; the class attributes are what a new thread starts with, in a dict of its own."""
 
     grad = True
     inference = False
@@ -37,6 +37,9 @@ class _Modes(threading.local):
     rerouted = False  # one of inference, autocast, dispatch: what the fast cases of the call path ask, and leave it to `call.slow`
     unusual = False  # whether it counts in `special`
     quiet = False  # whether that is only since nothing is recorded: fast cases in C serve all the same
+
+    def __init__(self) -> None:
+        self.__dict__.update({name: value for name, value in vars(_Modes).items() if not name.startswith("__")})
 
 
 modes = _Modes()
@@ -59,25 +62,32 @@ def watch() -> None:
 
 def settle() -> None:
     """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
-    modes.rerouted = modes.inference or modes.autocast is not None or bool(modes.dispatch)
-    others = modes.rerouted or modes.watched
-    unusual = others or not modes.grad
-    modes.quiet = unusual and not others
-    if unusual is not modes.unusual:
+    own = modes.__dict__  # of this thread: to ask `modes` for each takes longer than the rest
+    rerouted = own["rerouted"] = own["inference"] or own["autocast"] is not None or bool(own["dispatch"])
+    others = rerouted or own["watched"]
+    unusual = others or not own["grad"]
+    own["quiet"] = unusual and not others
+    if unusual is not own["unusual"]:
         with _special_lock:  # where memory ends here, the next switch counts
-            modes.unusual = unusual
+            own["unusual"] = unusual
             special[0] += 1 if unusual else -1
 
 
 def set_recording(value: bool) -> None:
     """Switch recording in this thread, and do what `settle` does for that alone."""
-    if modes.grad is value:
+    own = modes.__dict__
+    if own["grad"] is value:
         return
-    modes.grad = value
-    if modes.unusual is value and not (modes.rerouted or modes.watched):  # by which it counts anyway
+    own["grad"] = value
+    if own["unusual"] is value and not (own["rerouted"] or own["watched"]):  # by which it counts anyway
         with _special_lock:
-            modes.quiet = modes.unusual = not value
+            own["quiet"] = own["unusual"] = not value
             special[0] += -1 if value else 1
+
+
+# By a function that usually only hands its call over: to which, by what parameters (by any where none are here), a bit for each of
+# them that must be a bool, and whether in the usual modes alone.
+beneath: dict[Any, tuple[Any, tuple[str, ...], int, bool]] = {}
 
 
 def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,6 +99,7 @@ def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
             return modes.autocast.call(fn, args, kwargs)
         return fn(*args, **kwargs)
 
+    beneath[call] = fn, (), 0, True
     return call
 
 
@@ -163,10 +174,10 @@ class _bare_decorator(type):
     """Lets `@no_grad` work without parentheses, as in PyTorch."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
+        given = (*args, *kwargs.values()) if args or kwargs else ()
         if len(given) == 1 and callable(given[0]) and not isinstance(given[0], bool):
-            return super().__call__()(given[0])
-        return super().__call__(*args, **kwargs)
+            return type.__call__(cls)(given[0])
+        return type.__call__(cls, *args, **kwargs)
 
 
 class no_grad(_Switch, metaclass=_bare_decorator):

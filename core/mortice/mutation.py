@@ -254,9 +254,6 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     storage.version += 1
 
 
-write = fast.writes(write)
-
-
 def written(tensors: Any, buffers: Any) -> None:
     """Change tensors to what a kernel gave for them: their own buffers where it has written in place."""
     for t, data in zip(tensors, buffers):
@@ -352,6 +349,9 @@ def plain(t: Any) -> bool:
         return False
     strides, shape = backend.strides_of(t._data), t.shape  # which a lazy parameter refuses
     return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, shape)]))
+
+
+write, plain = fast.writes(write, plain)
 
 
 def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> bool:

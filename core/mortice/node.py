@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import functools
 from importlib import import_module
-from weakref import ref
 
 from mortice import graph
 from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, next_seq
+from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, give_slots, next_seq
 from mortice.lazy import look_up
 from mortice.modes import modes, special
 from mortice.shape import Size, broadcast
@@ -445,11 +444,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         if op.differentiable == 1:
             t[0]._rg, t[0]._node = True, node
         else:
-            slots = node.meta.slots = []
-            for i in range(op.differentiable):
-                r = t[i]
-                r._rg, r._node = True, Slot(node, i, r._device, r.shape, r.dtype)
-                slots.append(ref(r._node))
+            node.meta.slots = give_slots(node, t[: op.differentiable])
     else:
         node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
         node.out = (out,) if keep_out else None

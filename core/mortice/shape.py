@@ -81,16 +81,16 @@ class SizeMember(int):
         return self.shape if dim is None else tuple.__getitem__(self.shape, check_dim("size", dim, len(self.shape)))
 
 
-_MEMBERS: dict[Size, SizeMember] = {}
+MEMBERS: dict[Size, SizeMember] = {}
 
 
 def size_member(shape: Size) -> SizeMember:
     """Return the member of a shape, which recurs."""
-    found = _MEMBERS.get(shape)
+    found = MEMBERS.get(shape)
     if found is None:
-        if len(_MEMBERS) >= 4096:
-            _MEMBERS.clear()
-        found = _MEMBERS[shape] = SizeMember(shape)
+        if len(MEMBERS) >= 4096:
+            MEMBERS.clear()
+        found = MEMBERS[shape] = SizeMember(shape)
     return found
 
 

@@ -14,7 +14,7 @@ from mortice.dtype import DType
 from mortice.errors import switch
 from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
-from mortice.shape import Size, contiguous_strides
+from mortice.shape import Size, SizeMember, contiguous_strides, size_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -437,6 +437,11 @@ class TensorBase:
         """Return a tensor over the same memory, outside the graph; one without tangents in forward mode."""
         level = self._device.level
         return self._share() if level is None else level.detach(self)
+
+    @property
+    def size(self) -> SizeMember:
+        """The number of elements; called, `size()` is the shape and `size(dim)` one size."""
+        return size_member(self.shape)
 
     @property
     def data(self) -> Any:

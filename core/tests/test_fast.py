@@ -601,6 +601,85 @@ def test_it_looks_like_the_function_that_it_stands_before() -> None:
         fast._engine.fast(fast.ONE, None, len, None)
 
 
+def test_a_function_that_takes_numpys_names_is_reached_at_once_without_them() -> None:
+    x, at = mt.arange(16.0).reshape(4, 4), mt.zeros(4, 4, dtype=mt.int64)
+    named = functools.partial(mt.gather, input=x, dim=1, index=at)
+    for call in (lambda: x.mean(1), lambda: x.mean(dim=1, keepdim=True), lambda: x.amax(1, True), named):
+        call()
+        assert "call" not in asked(call)
+    assert "call" in asked(lambda: x.mean(axis=1)) and x.mean(axis=1, keepdims=True).tolist() == [[1.5], [5.5], [9.5], [13.5]]
+    assert x.mean(**{"".join(["di", "m"]): 1}).tolist() == [1.5, 5.5, 9.5, 13.5]  # of a name that nothing else has
+    for wrong, said in (
+        (lambda: x.mean(1, 2), r"mean\(\): argument 'keepdim' must be bool, not int"),
+        (lambda: x.sort(stable=1), r"sort\(\): argument 'stable' must be bool, not int"),
+        (lambda: mt.argmax([1]), "argmax: expected a Tensor; got list."),
+        (lambda: x.mean(ax=1), "unexpected keyword argument 'ax'"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=said):
+            wrong()
+    assert list(inspect.signature(mt.mean).parameters) == ["input", "dim", "keepdim", "dtype", "out"]
+    assert pickle.loads(pickle.dumps(mt.mean)) is mt.mean is copy.deepcopy(mt.mean) and "Average" in mt.mean.__doc__
+
+
+def test_what_autocast_sees_as_one_operation_is_reached_at_once_without_it() -> None:
+    F, at = mt.nn.functional, mt.zeros(4, 4, dtype=mt.int64)
+    for call in (lambda: F.mse_loss(X, Y), lambda: mt.einsum("ij,jk->ik", X, Y), lambda: X.scatter_add(dim=1, index=at, src=X)):
+        call()
+        assert "call" not in asked(call)
+        with mt.no_grad():
+            assert "call" not in asked(call)
+        with mt.autocast("cpu", dtype=mt.bfloat16):
+            assert "call" in asked(call)
+    with mt.autocast("cpu", dtype=mt.bfloat16):
+        assert mt.einsum("ij,jk->ik", X, Y).dtype is mt.bfloat16 and F.mse_loss(X.bfloat16(), Y).dtype is mt.float32
+    with pytest.raises(TypeError, match="mse_loss: argument 'input' must be Tensor, not int"):
+        F.mse_loss(1, X)
+    with pytest.raises(TypeError, match="scatter_add: expected a Tensor; got list"):
+        mt.scatter_add([1], 0, at, X)
+
+
+def test_sizes_and_data_are_what_they_are_in_python() -> None:
+    def found(read: Callable[[], Any]) -> Any:
+        try:
+            return told(read(), [])
+        except (IndexError, TypeError, RuntimeError) as error:
+            return type(error), str(error)
+
+    shape, odd = mt.zeros(2, 3, 5).shape, mt.nn.parameter.UninitializedParameter()
+    for item in (0, -1, 7, "a", None, slice(1, None), slice(None), slice(None, None, -2), slice(9, 12)):
+        assert found(lambda item=item: shape[item]) == found(lambda item=item: fast.replaced["__getitem__"](shape, item))
+    assert type(shape[1:]) is mt.Size and shape[1:] == (3, 5) and shape[2] == 5
+    conditions = [t for make in (*grown(X), *grown(X[1:].t())) for t in make()]
+    for t in (*conditions, mt.zeros(0, 3)):
+        assert t.size is fast.replaced["size"].fget(t) and t.size() == t.size(None) == t.shape and t.size(-1) == t.shape[-1]
+        assert told(t.data, [t]) == told(fast.replaced["data"].fget(t), [t])
+        data, before = t.data, t._version
+        data += 1
+        assert t.detach().equal(data) and (data._version, t._version) == (1, before)
+    for t in (*conditions, mt.zeros(1).expand(3), mt.zeros(0, 3).t(), mt.ones(2).exp()[:1]):
+        assert mt.mutation.plain(t) is fast.replaced["plain"](t)
+        with mt.no_grad():
+            assert mt.mutation.plain(t) is fast.replaced["plain"](t)
+    assert found(lambda: odd.size) == found(lambda: fast.replaced["size"].fget(odd))
+
+
+def test_several_results_get_the_places_that_they_get_in_python() -> None:
+    node, found = (X.clone().requires_grad_() * 1).grad_fn, []
+    for give in (mt.graph.give_slots, fast.replaced["give_slots"]):
+        results = (mt.ones(2), mt.ones(3, dtype=mt.float64))
+        places = give(node, results)
+        assert all(place() is t._node for place, t in zip(places, results, strict=True))
+        assert [(s.parent, s.edges, s.extra, s.seq > node.seq) for s in (t._node for t in results)] == [(node, (node,), None, True)] * 2
+        found.append([told(t, []) for t in results])
+        del results
+        assert [place() for place in places] == [None, None]
+    assert found[0] == found[1]
+    x = X.clone().requires_grad_()
+    for call in (x.unbind, functools.partial(x.split, 2), functools.partial(mt.linalg.qr, x)):
+        call()
+        assert not {"__init__", "record"} & {*asked(call)} and [t._node.number for t in call()][:2] == [0, 1]
+
+
 def test_nothing_is_left_behind() -> None:
     x, y = mt.ones(4, 4, requires_grad=True), mt.ones(4, 4)
 
@@ -612,6 +691,7 @@ def test_nothing_is_left_behind() -> None:
             x.grad = None
             mt.nn.functional.layer_norm(mt.exp(y), (4,))
             mt.nn.functional.layer_norm(x, (4,)).detach().mul_(y).clamp_(0, 1)
+            assert y.data[1:].normal_(0, 0.5).shape[1:] == (4,) and y.mean(1).size(0) == 4
             for wrong in (lambda: x + mt.ones(3), lambda: x[9], lambda: x.softmax(7)):
                 with contextlib.suppress(RuntimeError, IndexError):
                     wrong()
@@ -634,7 +714,9 @@ def test_memory_may_end_anywhere() -> None:
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
     calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
-    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
+    calls += [lambda: c.normal_(1.0, 0.5), lambda: X.mean(1), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
+    calls += [lambda: a.unbind(), lambda: X.data, lambda: X.shape[:1], lambda: X.size(1)]
+    calls += [lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
         for call in calls:
@@ -713,7 +795,10 @@ DRAWS: list[Any] = [
     lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
     lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
     lambda g: mt.bernoulli(mt.linspace(0, 1, 9), generator=g), lambda g: mt.empty(4).bernoulli_(mt.tensor(0.5), generator=g),
-    lambda g: mt.randint(200, 256, (4,), dtype=mt.uint8, generator=g),
+    lambda g: mt.randint(200, 256, (4,), dtype=mt.uint8, generator=g), lambda g: mt.empty(5).exponential_(generator=g),
+    lambda g: mt.empty(3, 4).normal_(generator=g), lambda g: mt.empty(3, 4, dtype=mt.float64).normal_(0, 0.02, generator=g),
+    lambda g: mt.zeros(3, 4).t()[1:].uniform_(generator=g)._base, lambda g: mt.zeros(3, 4).t().uniform_(0, 1 / 3, generator=g),
+    lambda g: mt.empty(2, dtype=mt.complex64).normal_(generator=g), lambda g: mt.empty(4).normal_(mt.tensor(2.0), generator=g),
 ]  # fmt: skip
 
 
@@ -726,6 +811,23 @@ def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
     found = drawn()
     monkeypatch.setattr("mortice.ops.random._in_c", None)
     assert drawn() == found
+
+
+def test_to_fill_a_tensor_with_numbers_is_a_fast_case() -> None:
+    x = mt.zeros(4, 4)
+    for part in (x, x[1:], x.t(), x.detach(), x.half()):
+        for fill in (part.normal_, part.uniform_, part.exponential_, functools.partial(part.normal_, 0.0, 0.02)):
+            before = part._version
+            assert "_draw" not in asked(lambda fill=fill: fill()) and part._version == before + 1
+    with mt.no_grad():
+        assert "_draw" not in asked(mt.zeros(3, requires_grad=True).normal_)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        mt.zeros(3, requires_grad=True).normal_()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        mt.zeros(1).expand(3).normal_()
+    kept = (mt.ones(3, requires_grad=True) * 1).exp()
+    kept.normal_()
+    assert kept.grad_fn is not None
 
 
 def test_a_stream_at_its_end_gives_no_more() -> None:

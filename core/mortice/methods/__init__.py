@@ -18,7 +18,7 @@ from mortice.methods.making import Making
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.modes import modes
-from mortice.shape import SizeMember, check_dim, prod, size_member
+from mortice.shape import check_dim, prod
 from mortice.strides import layout
 from mortice.tensor import TensorBase
 
@@ -131,11 +131,6 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         return prod(self.shape)
 
     nelement = numel
-
-    @property
-    def size(self) -> SizeMember:
-        """The number of elements; called, `size()` is the shape and `size(dim)` one size."""
-        return size_member(self.shape)
 
     ndimension = TensorBase.dim
 

@@ -114,7 +114,7 @@ class UninitializedTensorMixin:
 
     @data.setter
     def data(self, value: Any) -> None:
-        Tensor.data.fset(self, value)  # type: ignore[attr-defined]
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Return what `materialize` would start from, converted or moved."""

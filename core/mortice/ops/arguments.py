@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice.errors import switch
+from mortice.modes import beneath
 from mortice.tensor import TensorBase
 
 
@@ -45,4 +46,7 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
                 raise TypeError(f"{fn.__name__}: expected a Tensor; got {type(args[0]).__name__}.") from None
             raise
 
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount][:32]
+    under, _, _, usual = beneath.get(fn, (fn, (), 0, False))
+    beneath[call] = under, names, sum([1 << i for i, name in enumerate(names) if name in switches]), usual
     return call

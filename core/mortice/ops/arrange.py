@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import operator
@@ -559,8 +558,11 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
     check_writable(name, t)
     leaf = t._node is None
     # A leaf stays one; of what was computed the change is recorded under no_grad too, or gradients had the old shape.
-    with enable_grad() if not leaf and not modes.grad else contextlib.nullcontext():
+    if leaf or modes.grad:
         view = fn(t, *args)
+    else:
+        with enable_grad():
+            view = fn(t, *args)
     t.own_storage().version += 1  # what has kept t for backward would read it in another shape
     if view._storage is None or view is t:
         return t

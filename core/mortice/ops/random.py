@@ -92,12 +92,14 @@ def _in_turn(
     return made if order is None else in_order(made, order)
 
 
-def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
-    """Draw in C where nothing is unusual about the generator; None elsewhere."""
+def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device | None, *given: Any) -> Any:
+    """Draw in C where nothing is unusual; None elsewhere. Without a device: into a tensor, times a number, plus another."""
     generator = _streams.default_generator if generator is None else generator
     if _in_c is None or type(generator) is not _streams.Generator or generator._engine is not None:
         return None
     try:
+        if device is None:
+            return fast._engine.fill(generator, stack, kernel, *given)
         return _in_c(generator, stack, kernel, shape, dtype, device, *given)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory(name, shape, dtype, error) from None
@@ -141,8 +143,8 @@ def _moved(t: Any, scale: Any, shift: Any) -> Any:
         return t * scale + shift
     k, drawn = t._device.backend, t._data
     try:  # in the memory that was drawn into, since new memory of large tensors costs more than the sums
-        drawn = k.into(drawn, k.multiply, drawn, scale)
-        return make(k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
+        drawn = drawn if scale == 1 else k.into(drawn, k.multiply, drawn, scale)
+        return make(drawn if shift == 0 else k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
     except MemoryError as error:
         raise out_of_memory("mul", t.shape, t.dtype, error) from None
 
@@ -485,6 +487,8 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
         if to - from_ > most:
             raise RuntimeError(f"uniform_ expects to-from <= {most}, but found to={to} and from={from_}")
+    if (done := _usual("uniform_", "random_uniform", generator, self.shape, d, None, self, to - from_, from_)) is not None:
+        return done
     if (made := _at_once("random_uniform", self, d, generator, from_, to)) is None:
         u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
         made = _moved(u, to - from_, _in_both_parts(from_, d))
@@ -494,6 +498,8 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
+    if (done := _usual("normal_", "random_normal", generator, self.shape, self.dtype, None, self, std, mean)) is not None:
+        return done
     if self._device.level is not None and self.layout not in (strided, sparse_coo):
         self.values().normal_(mean, std, generator=generator)  # numbers where it has any
         return self
@@ -516,7 +522,10 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     kind = _floating("exponential_", self.dtype)
-    made = _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator, self)
+    name, kernel = "exponential_", "random_exponential"
+    if lambd == 1 and (done := _usual(name, kernel, generator, self.shape, kind, None, self, 1, 0)) is not None:
+        return done
+    made = _draw(name, kernel, self.shape, kind, self._device, generator, self)
     return _fill("exponential_", self, made if lambd == 1 else made / lambd)
 
 

@@ -6,18 +6,16 @@ import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, SupportsIndex
-from weakref import ref
 
 from mortice.call import as_view
 from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
-from mortice.graph import Node, Slot, next_seq
+from mortice.graph import Node, give_slots, next_seq
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.notice import warn
 from mortice.ops.arguments import numpy_names
-from mortice.ops.index import _SLICE
-from mortice.ops.index_basic import _slice, read_sparse
+from mortice.ops.index import _SLICE, getitem
 from mortice.ops.movement import _permute, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import INFERENCE, Storage, TensorBase
@@ -220,18 +218,12 @@ def select(input: Any, dim: int, index: Any) -> Any:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}"
         )
-    key = (*(slice(None),) * at, index % shape[at])
-    try:
-        return _slice(input, key=key, shape=Size((*shape[:at], *shape[at + 1 :])))
-    except NotImplementedError:
-        return read_sparse(input, key)
+    return getitem(input, (*(slice(None),) * at, index % shape[at]))
 
 
 def cut(x: Any, axis: int, start: int, length: int) -> Any:
     """Take `length` positions from `start` along an axis that is known to hold them; a view."""
-    shape = tuple(x.shape)
-    key = (*(slice(None),) * axis, slice(start, start + length, 1))
-    return _slice(x, key=key, shape=Size((*shape[:axis], length, *shape[axis + 1 :])))
+    return getitem(x, (*(slice(None),) * axis, slice(start, start + length, 1)))
 
 
 @numpy_names
@@ -338,10 +330,7 @@ def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "
         node.edges = (x._node or x.note_use(node.seq),)
         node.device, node.shape, node.dtype, node.whole = x._device, x.shape, x.dtype, x.shape
         node.axis, node.bounds, node.unbound, node.count = axis, bounds, unbound, len(views)
-        slots = node.slots = []
-        for i, view in enumerate(views):
-            view._rg, view._node = True, (slot := Slot(node, i, view._device, view.shape, view.dtype))
-            slots.append(ref(slot))
+        node.slots = give_slots(node, views)
     return views
 
 

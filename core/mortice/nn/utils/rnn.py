@@ -213,7 +213,7 @@ def pad_sequence(
     filler = mortice.full((time, *rest), padding_value, dtype=first.dtype, device=first.device)
     rows = []
     for s, shape in zip(parts, shapes):
-        row = [s if s.dtype is first.dtype else s.to(first.dtype), filler[shape[0] :]]
+        row = [s if s.dtype is first.dtype else s.to(first.dtype), *([filler[shape[0] :]] if shape[0] < time else [])]
         rows += row if padding_side == "right" else row[::-1]
     padded = mortice.cat(rows).reshape(len(parts), time, *rest)
     return padded if batch_first else padded.transpose(0, 1).contiguous()
