@@ -373,6 +373,29 @@ def test_columns_of_all_widths() -> None:
             same(a.argmin(-1), x.argmin(-1))
 
 
+def test_a_bias_that_comes_between_another_and_its_launch() -> None:
+    from mortice_cuda_cupy import cublas
+
+    linear = mt.nn.functional.linear
+    x, w, *biases = whole(3, 8), whole(12, 8, seed=1), *[whole(12, seed=i) for i in (2, 3, 4)]
+    a, b, *of_cuda = [t.cuda() for t in (x, w, *biases)]
+    linear(a, b, of_cuda[0])
+    plan = next(p for p in cublas.handle(0).plans.values() if p and p.shape == (3, 12))
+    change, how = plan._set_bias
+    came: list[Any] = []
+
+    def interrupted(*told: Any) -> None:
+        change(*told)
+        if not came:  # as a signal's handler may
+            came.append(None)
+            came.append(linear(a, b, of_cuda[2]))
+
+    plan._set_bias = interrupted, how
+    same(linear(a, b, of_cuda[1]), linear(x, w, biases[1]))
+    same(came[1], linear(x, w, biases[2]))
+    plan._set_bias = change, how
+
+
 # ---- attention by tiles and by products ----
 
 

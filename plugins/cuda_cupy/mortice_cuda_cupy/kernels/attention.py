@@ -18,10 +18,8 @@ from mortice_cuda_cupy.matmul import laid
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
 _WIDTHS = (32, 64)  # of heads, up to which tiles are made
-TILES = Program(
-    "attention.cu", *[f"{name}<{{T}}, {width}>" for name in ("attend_tiles", "attend_grad_queries", "attend_grad_keys") for width in _WIDTHS],
-    types=(float32,),
-)  # fmt: skip
+_BY_TILES = ("attend_tiles", "attend_grad_queries", "attend_grad_keys")
+TILES = Program("attention.cu", *[f"{name}<{{T}}, {width}>" for name in _BY_TILES for width in _WIDTHS], types=(float32,))
 _ROWS = 32  # of a tile
 _FEW = 1 << 27  # products of elements of queries and keys, up to which a launch goes through tiles
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
@@ -105,7 +103,9 @@ class _Tiles:
         self._forward(query, key, value, out, lse, *lies, self._factor if scale is None else scale)
         return out, lse
 
-    def gradients(self, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, scale: float | None) -> tuple[Any, Any, Any]:
+    def gradients(
+        self, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, scale: float | None
+    ) -> tuple[Any, Any, Any]:
         g, query, key, value, out = _in_rows(g), _in_rows(query), _in_rows(key), _in_rows(value), _in_rows(out)
         factor, lse, inner = self._factor if scale is None else scale, contiguous(lse), empty(self._sums, query.dtype)
         of_query, of_key, of_value = (_like(shape, query) for shape in self._shapes[:3])
