@@ -20,7 +20,7 @@ ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>",
 _WIDTHS = (32, 64)  # of heads, up to which tiles are made
 _BY_TILES = ("attend_tiles", "attend_grad_queries", "attend_grad_keys")
 TILES = Program("attention.cu", *[f"{name}<{{T}}, {width}>" for name in _BY_TILES for width in _WIDTHS], types=(float32,))
-_ROWS = 32  # of a tile
+_ROWS, _ITEM = 32, 4  # rows of a tile, bytes of an element
 _FEW = 1 << 27  # products of elements of queries and keys, up to which a launch goes through tiles
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
 _LITTLE = 1 << 25  # bytes of scores and their gradients that are not worth parts: PyTorch counts as many for cuBLAS to work in
@@ -40,7 +40,7 @@ def fits(k: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any) -> bool
 def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float | None) -> tuple[Any, Any]:
     """Return the weighted values, and the logarithm of each query's sum of exponentials."""
     dtype, shape = k.dtype_of(query), query.shape
-    if tiles := _tiles[dtype, shape, key.shape, value.shape, causal]:
+    if tiles := _tiles[dtype, causal, shape, query.strides, key.shape, key.strides, value.shape, value.strides]:
         return tiles.attend(query, key, value, scale)
     out, lse = empty((*shape[:-1], value.shape[-1]), query.dtype), empty(shape[:-1], query.dtype)
     factor = 1 / sqrt(shape[-1]) if scale is None else scale
@@ -58,8 +58,10 @@ def attend_grad(
 ) -> tuple[Any, Any, Any]:
     """Return the gradients of query, key and value; what was computed forward may be None."""
     dtype, turned = k.dtype_of(query), k.turned_product
-    if out is not None and (tiles := _tiles[dtype, query.shape, key.shape, value.shape, causal]):
-        return tiles.gradients(g, query, key, value, out, lse, scale)
+    if out is not None:
+        seen = [n for x in (query, key, value, out, g) for n in (x.shape, x.strides)]
+        if tiles := _tiles[dtype, causal, *seen]:
+            return tiles.gradients(g, query, key, value, out, lse, scale)
     grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse), *grads]):
@@ -78,71 +80,81 @@ def attend_grad(
 
 
 class _Tiles:
-    """The launches for operands of these shapes; how they lie is told to each launch."""
+    """The launches for operands of these shapes and strides: query, key and value, and for their gradients the result and its own."""
 
-    def __init__(self, query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], causal: bool) -> None:
+    def __init__(self, causal: bool, *seen: tuple[int, ...]) -> None:
+        shapes, strides = seen[::2], seen[1::2]
+        # Copied are those whose rows have gaps.
+        self._loose = [shape[-1] > 1 and by[-1] != _ITEM for shape, by in zip(shapes, strides)]
+        lies = [_distances(shape, () if loose else by) for shape, by, loose in zip(shapes, strides, self._loose)]
+        query, key, value = shapes[:3]
         *lead, length, width = query
         keys, depth = value[-2:]
-        self._heads, self._factor = [1, 1, *lead][-1], 1 / sqrt(width)
-        self._shapes, self._sums = (query, key, value, (*query[:-1], depth)), query[:-1]
+        self._sums, self._factor = query[:-1], 1 / sqrt(width)
+        # As the query lies: heads are joined again without a copy.
+        inside = len(query) == 4 and min(query[1:3]) > 1 and strides[0][1] < strides[0][2]
+        made = [_maker(shape, inside) for shape in ((*query[:-1], depth), query, key, value)]
+        self._made, written = [make for make, _ in made], [n for _, n in made]
         bound = next(n for n in _WIDTHS if max(width, depth) <= n)
-        known = self._heads, length, keys, width, depth, np.bool_(causal)
+        known = [1, 1, *lead][-1], length, keys, width, depth, np.bool_(causal)
 
-        def launch(name: str, takes: str, count: int, stacks: int) -> Any:
+        def launch(name: str, arrays: int, count: int, *stacks: list[int]) -> Any:
+            distances = [n for stack in stacks for n in stack]
+            takes = f"{'x' * arrays}{'=' * (len(distances) + len(known))}f"
             kernel = TILES.get(float32, f"{name}<{{T}}, {bound}>")
-            return launcher(kernel, (prod(lead) * -(-count // _ROWS),), (256,), f"{takes}{'i' * 3 * stacks}======f", *known)
+            return launcher(kernel, (prod(lead) * -(-count // _ROWS),), (256,), takes, *distances, *known)
 
-        self._forward = launch("attend_tiles", "xxxxx", length, 4)
-        self._of_queries = launch("attend_grad_queries", "xxxxxxxx", length, 6)
-        self._of_keys = launch("attend_grad_keys", "xxxxxxxx", keys, 6)
+        if len(shapes) == 3:
+            self._launch = launch("attend_tiles", 5, length, *lies, written[0])
+        else:
+            *three, out, g = lies
+            self._of_queries = launch("attend_grad_queries", 8, length, g, *three, out, written[1])
+            self._of_keys = launch("attend_grad_keys", 8, keys, g, *three, *written[2:])
+
+    def _rows(self, *operands: Any) -> Any:
+        return [contiguous(x) if loose else x for x, loose in zip(operands, self._loose)] if True in self._loose else operands
 
     def attend(self, query: Any, key: Any, value: Any, scale: float | None) -> tuple[Any, Any]:
-        query, key, value = _in_rows(query), _in_rows(key), _in_rows(value)
-        out, lse = _like(self._shapes[3], query), empty(self._sums, query.dtype)
-        lies = [n for x in (query, key, value, out) for n in _distances[x.shape, x.strides, x.itemsize]]
-        self._forward(query, key, value, out, lse, *lies, self._factor if scale is None else scale)
+        out, lse = self._made[0](), empty(self._sums, query.dtype)
+        self._launch(*self._rows(query, key, value), out, lse, self._factor if scale is None else scale)
         return out, lse
 
-    def gradients(
-        self, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, scale: float | None
-    ) -> tuple[Any, Any, Any]:
-        g, query, key, value, out = _in_rows(g), _in_rows(query), _in_rows(key), _in_rows(value), _in_rows(out)
+    def gradients(self, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, scale: float | None) -> tuple[Any, Any, Any]:
+        query, key, value, out, g = self._rows(query, key, value, out, g)
         factor, lse, inner = self._factor if scale is None else scale, contiguous(lse), empty(self._sums, query.dtype)
-        of_query, of_key, of_value = (_like(shape, query) for shape in self._shapes[:3])
-        lies = [_distances[x.shape, x.strides, x.itemsize] for x in (g, query, key, value, out, of_query, of_key, of_value)]
-        read = [n for each in lies[:4] for n in each]
-        self._of_queries(g, query, key, value, out, lse, inner, of_query, *read, *lies[4], *lies[5], factor)
-        self._of_keys(g, query, key, value, lse, inner, of_key, of_value, *read, *lies[6], *lies[7], factor)
+        _, *made = self._made
+        of_query, of_key, of_value = [make() for make in made]
+        self._of_queries(g, query, key, value, out, lse, inner, of_query, factor)
+        self._of_keys(g, query, key, value, lse, inner, of_key, of_value, factor)
         return of_query, of_key, of_value
 
 
-def _tiled(dtype: Any, query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], causal: bool) -> Any:
-    """Return the launches for operands of these shapes, None where products are to be taken."""
+def _tiled(dtype: Any, causal: bool, *seen: tuple[int, ...]) -> Any:
+    """Return the launches for operands of these shapes and strides, None where products are to be taken."""
+    query, key, value = seen[:6:2]
     width = max(query[-1], value[-1])
     if dtype is not float32 or len(query) > 4 or not 0 < width <= _WIDTHS[-1] or not value[-1]:
         return None
-    return _Tiles(query, key, value, causal) if prod(query[:-1]) * key[-2] * width <= _FEW else None
+    return _Tiles(causal, *seen) if prod(query[:-1]) * key[-2] * width <= _FEW else None
 
 
-def _stack(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Any:
-    """Return the elements from a batch, a head and a row to the next, None where those of a row do not lie side by side."""
-    if shape[-1] > 1 and strides[-1] != itemsize:
-        return None
-    return [0, 0, *[s // itemsize for s in strides[:-1]]][-3:]
+_tiles = Plans(_tiled)
 
 
-_tiles, _distances = Plans(_tiled), Plans(_stack)
+def _distances(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """Return the elements from a batch, a head and a row to the next; without strides those of row-major order."""
+    lead = [s // _ITEM for s in strides[:-1]] if strides else [prod(shape[i + 1 :]) for i in range(len(shape) - 1)]
+    return [0, 0, *lead][-3:]
 
 
-def _in_rows(x: Any) -> Any:
-    return x if _distances[x.shape, x.strides, x.itemsize] else contiguous(x)
-
-
-def _like(shape: tuple[int, ...], x: Any) -> Any:
-    """Return new memory for heads, which lie as those of x do: they are joined again without a copy."""
-    if not _heads_inside(x):
-        return empty(shape, x.dtype)
-    return empty((shape[0], shape[2], shape[1], shape[3]), x.dtype).transpose(0, 2, 1, 3)
+def _maker(shape: tuple[int, ...], inside: bool) -> tuple[Any, list[int]]:
+    """Return what makes memory for heads, which may lie inside positions; and their distances."""
+    dtype = np.dtype(np.float32)
+    if not inside:
+        return lambda: empty(shape, dtype), _distances(shape, ())
+    stored = shape[0], shape[2], shape[1], shape[3]
+    batch, row, head = _distances(stored, ())
+    return lambda: empty(stored, dtype).transpose(0, 2, 1, 3), [batch, head, row]
 
 
 def _parts(k: Any, times: int, operands: list[Any], others: list[Any]) -> Iterator[list[Any]]:
