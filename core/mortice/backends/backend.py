@@ -73,7 +73,7 @@ def _keeping_format(op: Any, kernel: Any, backend: Any) -> Any:
         out = kernel(*operands, **attrs)
         for x in operands[:2]:
             ndim = 0 if x is None else len(shape := backend.shape_of(x))
-            if not 4 <= ndim <= op.keeps_format:
+            if not 4 <= ndim <= op.keeps_format or backend.is_contiguous(x):
                 continue
             strides = backend.strides_of(x)
             if strides is not None and channels_last(shape, strides):

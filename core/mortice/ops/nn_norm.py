@@ -14,7 +14,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, in_format, reshape, suggested_format
 from mortice.rules import beside_wide, number_of
-from mortice.shape import Size, channels_hint, prod
+from mortice.shape import Size, channels_hint, prod, remembered
 from mortice.tensor import TensorBase
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
@@ -51,7 +51,8 @@ def _rounded(k: Any, x: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
-    return (x, Size((x[1],)), Size((x[1],)))
+    of_channel = remembered((tuple.__getitem__(x, 1),))
+    return (x, of_channel, of_channel)
 
 
 def _channel_sum(k: Any, g: Any) -> Any:
@@ -97,7 +98,7 @@ _batch_norm_eval.vjp(
 
 
 def _row_shapes(name: str, x: Size, *rest: Any, ndim: int, **attrs: Any) -> Any:
-    stats = Size((*tuple(x)[: len(x) - ndim], *[1] * ndim))
+    stats = remembered((*tuple(x)[: len(x) - ndim], *[1] * ndim))
     return (x, stats, stats) if name == "layer_norm" else (x, stats)
 
 

@@ -146,12 +146,16 @@ class _Plan:
         _checked(self._choice.state if found.value else 1)
 
     def launch(self, place: Handle, x: int, y: int, bias: int, out: int) -> int:
-        """Launch it; return cuBLAS's status."""
-        if bias != self._bias.value:
-            self._bias.value = bias
-            change, how = self._set_bias
-            change(*how)
+        """Launch it; return cuBLAS's status.
+
+        A signal's handler or a finalizer that asks for the same with another bias may come between: then it is launched again.
+        """
         before, a, between, c, choice = self._known
-        return self._call(  # type: ignore[no-any-return]
-            *before, y, a, x, *between, out, c, out, c, choice, place.room, place.size, place.stream
-        )
+        while True:
+            if bias != self._bias.value:
+                self._bias.value = bias
+                change, how = self._set_bias
+                change(*how)
+            status = self._call(*before, y, a, x, *between, out, c, out, c, choice, place.room, place.size, place.stream)
+            if bias == self._bias.value:
+                return status  # type: ignore[no-any-return]

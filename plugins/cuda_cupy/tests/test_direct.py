@@ -5,6 +5,7 @@ The conformance kit has all their dtypes and special values, in small arrays.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -372,13 +373,45 @@ def test_columns_of_all_widths() -> None:
             same(a.argmin(-1), x.argmin(-1))
 
 
-# ---- attention by products ----
+def test_a_bias_that_comes_between_another_and_its_launch() -> None:
+    from mortice_cuda_cupy import cublas
+
+    linear = mt.nn.functional.linear
+    x, w, *biases = whole(3, 8), whole(12, 8, seed=1), *[whole(12, seed=i) for i in (2, 3, 4)]
+    a, b, *of_cuda = [t.cuda() for t in (x, w, *biases)]
+    linear(a, b, of_cuda[0])
+    plan = next(p for p in cublas.handle(0).plans.values() if p and p.shape == (3, 12))
+    change, how = plan._set_bias
+    came: list[Any] = []
+
+    def interrupted(*told: Any) -> None:
+        change(*told)
+        if not came:  # as a signal's handler may
+            came.append(None)
+            came.append(linear(a, b, of_cuda[2]))
+
+    plan._set_bias = interrupted, how
+    same(linear(a, b, of_cuda[1]), linear(x, w, biases[1]))
+    same(came[1], linear(x, w, biases[2]))
+    plan._set_bias = change, how
+
+
+# ---- attention by tiles and by products ----
+
+
+def by_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have products of matrices compute attention, however little it is."""
+    monkeypatch.setattr("mortice_cuda_cupy.kernels.attention._tiles", defaultdict(lambda: False))
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
-def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
-    for shape, keys in (((2, 3, 40, 8), 40), ((2, 7, 4), 9), ((1, 2, 5, 16), 3), ((1, 1, 3, 8), 1100)):
+@pytest.mark.parametrize(("dtype", "tiles"), [(mt.float32, True), (mt.float32, False), (mt.float64, False)])
+def test_attention_and_its_gradients(dtype: Any, tiles: bool, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not tiles:
+        by_products(monkeypatch)
+    for shape, keys in (
+        ((2, 3, 40, 8), 40), ((2, 7, 4), 9), ((1, 2, 5, 16), 3), ((1, 1, 3, 8), 1100), ((70, 33), 64), ((2, 2, 65, 50), 31),
+    ):  # fmt: skip
         mt.manual_seed(1)
         one = [mt.randn(*shape, dtype=dtype), mt.randn(*shape[:-2], keys, shape[-1], dtype=dtype)]
         one.append(mt.randn(*shape[:-2], keys, 12, dtype=dtype))
@@ -394,11 +427,14 @@ def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
             close(mine, theirs, 1e-4 if dtype is mt.float32 else 1e-11)
     never = mt.full((1, 3, 4), float("-inf"), dtype=dtype)
     q = mt.ones(1, 2, 4, dtype=dtype)
-    a = mt.nn.functional.scaled_dot_product_attention(q.cuda(), never.cuda(), mt.ones(1, 3, 5, dtype=dtype).cuda())
-    assert a.tolist() == mt.nn.functional.scaled_dot_product_attention(q, never, mt.ones(1, 3, 5, dtype=dtype)).tolist()
+    for key in (never, never + float("nan"), mt.cat([never, never + float("inf"), never], 1)[:, 2:5]):
+        a = mt.nn.functional.scaled_dot_product_attention(q.cuda(), key.cuda(), mt.ones(1, 3, 5, dtype=dtype).cuda())
+        wanted = mt.nn.functional.scaled_dot_product_attention(q, key, mt.ones(1, 3, 5, dtype=dtype))
+        assert mt.equal(a.isnan().cpu(), wanted.isnan()) and a.nan_to_num().tolist() == wanted.nan_to_num().tolist()
 
 
 def test_many_scores_of_attention_are_never_there_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_products(monkeypatch)
     monkeypatch.setattr("mortice_cuda_cupy.kernels.attention._LITTLE", 1 << 22)
     q, k, v = (mt.ones(32, 256, 16, device="cuda", requires_grad=True) for _ in range(3))
     out = mt.nn.functional.scaled_dot_product_attention(q, k, v)

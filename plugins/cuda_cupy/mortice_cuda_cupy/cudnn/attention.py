@@ -75,7 +75,7 @@ class AttentionKernels(KernelMixin):
         if not needs_mask and out is not None and lse is not None:
             found = _backward(self, g, query, key, value, mask, keep, out, lse, causal, scale, dropout_p)
         if found is None and lse is not None and g.dtype == query.dtype and products.fits(self, query, key, value, mask, keep):
-            found = products.attend_grad(self, g, query, key, value, lse, causal, scale)
+            found = products.attend_grad(self, g, query, key, value, out, lse, causal, scale)
         if found is not None:
             return (*found, None)
         return NamespaceBackend.attention_grad(  # type: ignore[no-any-return]

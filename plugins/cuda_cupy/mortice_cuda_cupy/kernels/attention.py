@@ -1,4 +1,8 @@
-"""Attention of float32 and float64 by products of matrices, with one launch between them; the core's body has masks and dropout."""
+"""Attention of float32 and float64; the core's body has masks and dropout.
+
+Little work, where launches would take longer than what they do, is one launch, and two for the gradients. What is more goes by
+products of matrices, which cuBLAS does better, with one launch between them. The bound was not measured, for lack of a GPU.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,11 @@ from mortice_cuda_cupy.kernels.launch import Plans, Program, empty, float32, flo
 from mortice_cuda_cupy.matmul import laid
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
+_WIDTHS = (32, 64)  # of heads, up to which tiles are made
+_BY_TILES = ("attend_tiles", "attend_grad_queries", "attend_grad_keys")
+TILES = Program("attention.cu", *[f"{name}<{{T}}, {width}>" for name in _BY_TILES for width in _WIDTHS], types=(float32,))
+_ROWS, _ITEM = 32, 4  # rows of a tile, bytes of an element
+_FEW = 1 << 27  # products of elements of queries and keys, up to which a launch goes through tiles
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
 _LITTLE = 1 << 25  # bytes of scores and their gradients that are not worth parts: PyTorch counts as many for cuBLAS to work in
 
@@ -31,6 +40,8 @@ def fits(k: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any) -> bool
 def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float | None) -> tuple[Any, Any]:
     """Return the weighted values, and the logarithm of each query's sum of exponentials."""
     dtype, shape = k.dtype_of(query), query.shape
+    if tiles := _tiles[dtype, causal, shape, query.strides, key.shape, key.strides, value.shape, value.strides]:
+        return tiles.attend(query, key, value, scale)
     out, lse = empty((*shape[:-1], value.shape[-1]), query.dtype), empty(shape[:-1], query.dtype)
     factor = 1 / sqrt(shape[-1]) if scale is None else scale
     # Once: backward, where all that a program keeps is there, there are scores and their gradients.
@@ -43,10 +54,14 @@ def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float 
 
 
 def attend_grad(
-    k: Any, g: Any, query: Any, key: Any, value: Any, lse: Any, causal: bool, scale: float | None
+    k: Any, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, causal: bool, scale: float | None
 ) -> tuple[Any, Any, Any]:
-    """Return the gradients of query, key and value."""
+    """Return the gradients of query, key and value; what was computed forward may be None."""
     dtype, turned = k.dtype_of(query), k.turned_product
+    if out is not None:
+        seen = [n for x in (query, key, value, out, g) for n in (x.shape, x.strides)]
+        if tiles := _tiles[dtype, causal, *seen]:
+            return tiles.gradients(g, query, key, value, out, lse, scale)
     grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(k, 1, [g, query, key, value], [contiguous(lse), *grads]):
@@ -62,6 +77,84 @@ def attend_grad(
         made = together([x.transpose(0, 2, 1, 3) for x in grads])
         return tuple([x.transpose(0, 2, 1, 3) for x in made])  # type: ignore[return-value]
     return tuple(grads)  # type: ignore[return-value]
+
+
+class _Tiles:
+    """The launches for operands of these shapes and strides: query, key and value, and for their gradients the result and its own."""
+
+    def __init__(self, causal: bool, *seen: tuple[int, ...]) -> None:
+        shapes, strides = seen[::2], seen[1::2]
+        # Copied are those whose rows have gaps.
+        self._loose = [shape[-1] > 1 and by[-1] != _ITEM for shape, by in zip(shapes, strides)]
+        lies = [_distances(shape, () if loose else by) for shape, by, loose in zip(shapes, strides, self._loose)]
+        query, key, value = shapes[:3]
+        *lead, length, width = query
+        keys, depth = value[-2:]
+        self._sums, self._factor = query[:-1], 1 / sqrt(width)
+        # As the query lies: heads are joined again without a copy.
+        inside = len(query) == 4 and min(query[1:3]) > 1 and strides[0][1] < strides[0][2]
+        made = [_maker(shape, inside) for shape in ((*query[:-1], depth), query, key, value)]
+        self._made, written = [make for make, _ in made], [n for _, n in made]
+        bound = next(n for n in _WIDTHS if max(width, depth) <= n)
+        known = [1, 1, *lead][-1], length, keys, width, depth, np.bool_(causal)
+
+        def launch(name: str, arrays: int, count: int, *stacks: list[int]) -> Any:
+            distances = [n for stack in stacks for n in stack]
+            takes = f"{'x' * arrays}{'=' * (len(distances) + len(known))}f"
+            kernel = TILES.get(float32, f"{name}<{{T}}, {bound}>")
+            return launcher(kernel, (prod(lead) * -(-count // _ROWS),), (256,), takes, *distances, *known)
+
+        if len(shapes) == 3:
+            self._launch = launch("attend_tiles", 5, length, *lies, written[0])
+        else:
+            *three, out, g = lies
+            self._of_queries = launch("attend_grad_queries", 8, length, g, *three, out, written[1])
+            self._of_keys = launch("attend_grad_keys", 8, keys, g, *three, *written[2:])
+
+    def _rows(self, *operands: Any) -> Any:
+        return [contiguous(x) if loose else x for x, loose in zip(operands, self._loose)] if True in self._loose else operands
+
+    def attend(self, query: Any, key: Any, value: Any, scale: float | None) -> tuple[Any, Any]:
+        out, lse = self._made[0](), empty(self._sums, query.dtype)
+        self._launch(*self._rows(query, key, value), out, lse, self._factor if scale is None else scale)
+        return out, lse
+
+    def gradients(self, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, scale: float | None) -> tuple[Any, Any, Any]:
+        query, key, value, out, g = self._rows(query, key, value, out, g)
+        factor, lse, inner = self._factor if scale is None else scale, contiguous(lse), empty(self._sums, query.dtype)
+        _, *made = self._made
+        of_query, of_key, of_value = [make() for make in made]
+        self._of_queries(g, query, key, value, out, lse, inner, of_query, factor)
+        self._of_keys(g, query, key, value, lse, inner, of_key, of_value, factor)
+        return of_query, of_key, of_value
+
+
+def _tiled(dtype: Any, causal: bool, *seen: tuple[int, ...]) -> Any:
+    """Return the launches for operands of these shapes and strides, None where products are to be taken."""
+    query, key, value = seen[:6:2]
+    width = max(query[-1], value[-1])
+    if dtype is not float32 or len(query) > 4 or not 0 < width <= _WIDTHS[-1] or not value[-1]:
+        return None
+    return _Tiles(causal, *seen) if prod(query[:-1]) * key[-2] * width <= _FEW else None
+
+
+_tiles = Plans(_tiled)
+
+
+def _distances(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    """Return the elements from a batch, a head and a row to the next; without strides those of row-major order."""
+    lead = [s // _ITEM for s in strides[:-1]] if strides else [prod(shape[i + 1 :]) for i in range(len(shape) - 1)]
+    return [0, 0, *lead][-3:]
+
+
+def _maker(shape: tuple[int, ...], inside: bool) -> tuple[Any, list[int]]:
+    """Return what makes memory for heads, which may lie inside positions; and their distances."""
+    dtype = np.dtype(np.float32)
+    if not inside:
+        return lambda: empty(shape, dtype), _distances(shape, ())
+    stored = shape[0], shape[2], shape[1], shape[3]
+    batch, row, head = _distances(stored, ())
+    return lambda: empty(stored, dtype).transpose(0, 2, 1, 3), [batch, head, row]
 
 
 def _parts(k: Any, times: int, operands: list[Any], others: list[Any]) -> Iterator[list[Any]]:

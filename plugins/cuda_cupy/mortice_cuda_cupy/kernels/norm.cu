@@ -154,15 +154,18 @@ template <int N, class T> __device__ __forceinline__ void store_any(T *at, const
   for (int j = 0; j < N; ++j) at[j] = p.v[j];
 }
 
+// Mean and squared distances of the block's part.
+template <class T> __device__ __forceinline__ Moments<wide_t<T>> moments_of_part(const T *x, i64 samples, i64 channels, i64 inner) {
+  bool wide = aligned(x);
+  Lanes<wide_t<T>, kLanes<T>> lanes;
+  each_of_channel<T>(samples, channels, inner,
+                     [&](auto count, i64 at, i64) { lanes.take(load_any<count.value>(x + at, wide)); });
+  return joined_over_row(lanes.all());
+}
 // parts is (gridDim.y, 2, channels): the mean of each part, and the sum of squared distances from it.
 template <class T>
 __global__ void __launch_bounds__(256) channel_moments(const T *x, wide_t<T> *parts, i64 samples, i64 channels, i64 inner) {
-  typedef wide_t<T> W;
-  bool wide = aligned(x);
-  Lanes<W, kLanes<T>> lanes;
-  each_of_channel<T>(samples, channels, inner,
-                     [&](auto count, i64 at, i64) { lanes.take(load_any<count.value>(x + at, wide)); });
-  Moments<W> all = joined_over_row(lanes.all());
+  auto all = moments_of_part(x, samples, channels, inner);
   if (threadIdx.x) return;
   parts[i64(blockIdx.y) * 2 * channels + blockIdx.x] = all.mean;
   parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = all.apart;
@@ -192,11 +195,11 @@ __global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T>
 // The inverse of the standard deviation, from the variance; or `var` itself where it is that already, with a negative eps.
 template <class W> __device__ __forceinline__ W inverse(W var, double eps) { return eps < 0 ? var : W(1) / sqrt(var + W(eps)); }
 
-// Sums of g and of g times the normal x. Channel c of sample s has the statistics number s * groups + c / (channels /
-// groups): groups is 0 where all samples share those of their channel.
+// Sums of g and of g times the normal x, of the block's part. Channel c of sample s has the statistics number s * groups + c /
+// (channels / groups): groups is 0 where all samples share those of their channel.
 template <class T>
-__global__ void __launch_bounds__(256) channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, wide_t<T> *parts,
-                             i64 samples, i64 channels, i64 inner, i64 groups, double eps) {
+__device__ __forceinline__ Pack<wide_t<T>, 2> sums_of_part(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, i64 samples,
+                                                           i64 channels, i64 inner, i64 groups, double eps) {
   typedef wide_t<T> W;
   i64 channel = blockIdx.x, of_group = groups ? channel / (channels / groups) : channel;
   bool wide = aligned(g) && aligned(x);
@@ -215,9 +218,15 @@ __global__ void __launch_bounds__(256) channel_sums(const T *g, const T *x, cons
   });
   sum = sum_over_row(sum);
   along = sum_over_row(along);
+  return {sum, along};
+}
+template <class T>
+__global__ void __launch_bounds__(256) channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, wide_t<T> *parts,
+                                                    i64 samples, i64 channels, i64 inner, i64 groups, double eps) {
+  auto sums = sums_of_part(g, x, mean, var, samples, channels, inner, groups, eps);
   if (threadIdx.x) return;
-  parts[i64(blockIdx.y) * 2 * channels + channel] = sum;
-  parts[(i64(blockIdx.y) * 2 + 1) * channels + channel] = along;
+  parts[i64(blockIdx.y) * 2 * channels + blockIdx.x] = sums.v[0];
+  parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = sums.v[1];
 }
 
 // Add up parts (count, 2, n): into sums (2, n), and into the gradients of bias and weight where they are wanted. A warp
@@ -280,14 +289,15 @@ __global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, cons
 }
 
 // The same where a channel's elements lie side by side: the blocks of a channel, one for each part, join its parts
-// themselves, all alike, which saves a launch; the first of them writes what the parts make.
+// themselves, all alike, which saves a launch; the first of them writes what the parts make. Without parts there is one block for
+// each channel, which adds up what it then goes through again: of few elements.
 template <class T>
 __global__ void __launch_bounds__(256) joined_apply(const T *x, const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var,
                                                     const wide_t<T> *weight, const wide_t<T> *bias, T *out, i64 samples,
                                                     i64 channels, i64 inner, double eps) {
   typedef wide_t<T> W;
   i64 c = blockIdx.x, per = samples * inner;
-  auto all = joined_parts<T>(parts, c, gridDim.y, per, channels, inner);
+  auto all = parts ? joined_parts<T>(parts, c, gridDim.y, per, channels, inner) : moments_of_part(x, samples, channels, inner);
   W middle = all.mean, spread = all.apart / W(per), scale = inverse(spread, eps), shift = bias ? bias[c] : W(0);
   if (blockIdx.y == 0 && threadIdx.x == 0) mean[c] = middle, var[c] = spread;
   if (weight) scale *= weight[c];
@@ -306,9 +316,14 @@ __global__ void __launch_bounds__(256) joined_grad(const T *g, const T *x, const
   typedef wide_t<T> W;
   i64 c = blockIdx.x;
   W sum = W(0), along = W(0), per = W(samples * inner);
-  for (i64 part = threadIdx.x & 31; part < gridDim.y; part += 32)
-    sum += parts[part * 2 * channels + c], along += parts[(part * 2 + 1) * channels + c];
-  sum = over_warp(sum, Plus()), along = over_warp(along, Plus());
+  if (parts) {
+    for (i64 part = threadIdx.x & 31; part < gridDim.y; part += 32)
+      sum += parts[part * 2 * channels + c], along += parts[(part * 2 + 1) * channels + c];
+    sum = over_warp(sum, Plus()), along = over_warp(along, Plus());
+  } else {
+    auto sums = sums_of_part(g, x, mean, var, samples, channels, inner, i64(0), eps);
+    sum = sums.v[0], along = sums.v[1];
+  }
   if (blockIdx.y == 0 && threadIdx.x == 0) {
     if (of_bias) of_bias[c] = narrow<T>(sum);
     if (of_weight) of_weight[c] = narrow<T>(along);

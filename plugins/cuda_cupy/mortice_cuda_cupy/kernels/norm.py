@@ -35,6 +35,7 @@ NORM = Program(
 )  # fmt: skip
 _LAYER, _RMS, _GROUP = "false, false", "true, false", "false, true"
 _Core = NamespaceBackend
+_ALONE = 1 << 13  # elements of a channel that one block goes through twice, sooner than two launches would; not measured, for lack of a GPU
 _BLOCKS = 1056  # that sums are cut into, where there is enough to add: 8 for each of 132 multiprocessors
 
 
@@ -127,14 +128,15 @@ class NormKernels(KernelMixin):
             return _Core.batch_norm(self, x, weight, bias, eps=eps)  # type: ignore[no-any-return]
         x = contiguous(x)
         moments, finish, together, channels, size = _batch_plans[self.dtype_of(x), x.shape]
-        wide, parts = _wide(self, x), scratch(size)
+        wide, parts = _wide(self, x), (scratch(size),) if moments else ()
         mean, var = empty((channels,), wide), empty((channels,), wide)
-        moments(x, parts)
+        if moments:
+            moments(x, *parts)
         if together:
             out = empty(x.shape, x.dtype)
-            finish(x, parts, mean, var, _as_wide(self, weight, wide), _as_wide(self, bias, wide), out, eps)
+            finish(x, *parts, mean, var, _as_wide(self, weight, wide), _as_wide(self, bias, wide), out, eps)
             return out, mean, var
-        finish(parts, mean, var)
+        finish(*parts, mean, var)
         return _apply(self, x, mean, var, weight, bias, eps), mean, var
 
     def batch_norm_grads(
@@ -145,10 +147,11 @@ class NormKernels(KernelMixin):
         g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
         sums_of, finish, together, channels, size = _batch_grad_plans[self.dtype_of(x), x.shape]
         if needs[0] and together:
-            parts, of_x = scratch(size), empty(x.shape, x.dtype)
-            sums_of(g, x, mean, var, parts, eps)
+            parts, of_x = (scratch(size),) if sums_of else (), empty(x.shape, x.dtype)
+            if sums_of:
+                sums_of(g, x, mean, var, *parts, eps)
             of_weight, of_bias = [empty((channels,), x.dtype) if need else None for need in needs[1:]]
-            finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), parts, of_x, of_bias, of_weight, eps)
+            finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), *parts, of_x, of_bias, of_weight, eps)
             return of_x, of_weight, of_bias
         sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps))
         if not needs[0]:
@@ -248,13 +251,16 @@ _row_plans = Plans(_by_rows)
 
 
 def _by_channels(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the launches of batch_norm: the moments of a channel's parts, and what joins them.
+    """Return the launches of batch_norm: the moments of a channel's parts, None where there are no parts; and what joins them.
 
     With them whether the second normalises too, as it does where a channel's elements lie side by side; how many channels there are;
     and the bytes that the parts take.
     """
     count, together, sizes = _shared(dtype, shape)
     samples, channels, inner = sizes
+    if together and samples * inner <= _ALONE:
+        finish = launcher(NORM.get(dtype, "joined_apply<{T}>"), (channels,), (256,), "x=xxoox===f", None, *sizes)
+        return None, finish, together, channels, 0
     geometry = (channels, count), (256,)
     moments = launcher(NORM.get(dtype, "channel_moments<{T}>"), *geometry, "xm===", *sizes)
     if together:
@@ -266,9 +272,12 @@ def _by_channels(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _by_channels_grad(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return those of its gradients: sums of a channel's parts, and what joins them or takes them joined."""
+    """Return those of its gradients: sums of a channel's parts, if there are any, and what joins them or takes them joined."""
     count, together, sizes = _shared(dtype, shape)
-    _, channels, inner = sizes
+    samples, channels, inner = sizes
+    if together and samples * inner <= _ALONE:
+        finish = launcher(NORM.get(dtype, "joined_grad<{T}>"), (channels,), (256,), "xxxxo=xoo===f", None, *sizes)
+        return None, finish, together, channels, 0
     geometry = (channels, count), (256,)
     sums = _sums_plans[dtype, *sizes, 0]
     if together:
