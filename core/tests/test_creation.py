@@ -337,3 +337,9 @@ def test_full_of_numbers_that_another_library_has_made_has_pytorch_s_dtypes() ->
     for value in (np.bool_(True), np.int32(1), np.float64(1), True, 1, 1.0):
         assert mt.full((2,), value).dtype.name == str(torch.full((2,), value).dtype).partition(".")[2], value
     assert mt.full((2,), mt.tensor(True)).dtype is mt.bool
+
+
+@pytest.mark.parametrize("draw", ["uniform_", "normal_", "exponential_", "cauchy_", "log_normal_"])
+def test_continuous_numbers_are_not_drawn_into_integers(draw):
+    with pytest.raises(RuntimeError, match=f"{draw}: not implemented for mortice.int32; expected a floating point dtype"):
+        getattr(mt.zeros(3, dtype=mt.int32), draw)()

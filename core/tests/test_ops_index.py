@@ -227,6 +227,25 @@ def test_masks_of_bytes_are_told_to_be_bools():
             write()
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize(("key", "values"), [([0], [1.5]), ([0], 1.5), ([True, False, True], [1.5, 2.5])])
+def test_values_of_another_dtype_are_not_put(key, values, accumulate):
+    x = mt.zeros(3, dtype=mt.int32)
+    with pytest.raises(RuntimeError, match="index_put_: Index put requires the source and destination dtypes match"):
+        x.index_put_((mt.tensor(key),), mt.tensor(values), accumulate)
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_one_number_of_any_dtype_is_put_where_a_mask_holds():
+    x, mask = mt.zeros(3, dtype=mt.int32), mt.tensor([True, False, True])
+    x.index_put_((mask,), mt.tensor(1.5))
+    assert x.tolist() == [1, 0, 1] and all(type(v) is int for v in x.tolist())
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x.index_put_((mask,), mt.tensor(2j))
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x.index_put_((mask,), mt.tensor(1.5), True)
+
+
 def test_writing_at_no_tensors_of_indices_is_refused():
     for x in (mt.zeros(()), mt.zeros(3)):
         for accumulate in (True, False):

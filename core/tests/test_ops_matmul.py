@@ -84,6 +84,22 @@ def test_einsum_multiplies_in_the_order_of_its_output(equation, stride):
     assert mt.einsum(equation, x, y).stride() == stride
 
 
+@pytest.mark.parametrize("equation", ["bij->ij", "bij->ji", "bij->i", "bij->"])
+def test_what_einsum_sums_is_no_view_of_its_operand(equation):
+    x = _seq(1, 2, 1)
+    before = x.clone()
+    mt.einsum(equation, x).fill_(7)
+    assert mt.equal(x, before)
+
+
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul")
+def test_a_chain_of_one_matrix_is_no_view_of_it():
+    x = _seq(2, 3)
+    before = x.clone()
+    mt.chain_matmul(x).fill_(7)
+    assert mt.equal(x, before)
+
+
 def test_einsum_takes_lists_of_dims():
     a, b = _seq(2, 3), _seq(3, 4)
     assert mt.equal(mt.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b)

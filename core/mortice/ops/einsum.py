@@ -188,12 +188,13 @@ def _cheapest(terms: list[tuple[Any, Labels]], sizes: dict[Any, int]) -> tuple[i
     return min(pairs, key=lambda p: prod(sizes[v] for v in {*terms[p[0]][1], *terms[p[1]][1]}))
 
 
-def _sum_out(x: Any, labels: Labels, drop: set[Any]) -> tuple[Any, Labels]:
+def _sum_out(x: Any, labels: Labels, drop: set[Any], view: bool = True) -> tuple[Any, Labels]:
+    """Sum some labels away; where their dims are 1 that may be a view."""
     dims = [i for i, v in enumerate(labels) if v in drop]
     if not dims:
         return x, labels
     kept = [v for v in labels if v not in drop]
-    if all(x.shape[d] == 1 for d in dims):
+    if view and all(x.shape[d] == 1 for d in dims):
         return reshape(x, [n for i, n in enumerate(x.shape) if i not in dims]), kept
     return x.sum(dims, dtype=x.dtype), kept
 
@@ -271,7 +272,7 @@ def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: tuple[Any, .
 
 
 def _finish(x: Any, labels: Labels, output: Labels, operands: list[Any]) -> Any:
-    x, labels = _sum_out(x, labels, set(labels) - set(output))
+    x, labels = _sum_out(x, labels, set(labels) - set(output), view=len(operands) > 1)  # what is given shares no memory
     # An ellipsis of the output may be wider than what any operand filled in: those dims are 1.
     missing = [v for v in output if v not in labels]
     if missing:

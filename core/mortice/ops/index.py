@@ -569,6 +569,10 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
         check_apart(input, (values, *key), False)
     elif mask is uint8 and not accumulate:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask}")
+    if values.dtype is not input.dtype:  # one number fills what a mask chooses, of any dtype, as masked_fill_ does
+        if mask is None or accumulate or (values.dtype.kind == "c" and input.dtype.kind != "c"):
+            raise _other_dtype("index_put_", input, values)
+        values = values.to(input.dtype)
     if _put_side_by_side(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1

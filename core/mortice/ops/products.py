@@ -95,7 +95,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     )
     for x in matrices:
         _rank("chain_matmul", x, "each argument", 2)
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
+    return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices, out=out)
 
 
 @autocasting

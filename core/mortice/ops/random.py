@@ -540,6 +540,7 @@ def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0, *, generator: An
     """Fill with numbers of a Cauchy distribution."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    _floating("cauchy_", self.dtype)
     u = _open_uniform("cauchy_", self, generator)
     return _fill("cauchy_", self, ((u - 0.5) * math.pi).tan() * sigma + median)
 
