@@ -187,6 +187,35 @@ def test_layers_have_the_names_that_libraries_keep_in_files(scripts: Path) -> No
     assert read.stdout.startswith("Sequential(\n  (0): Linear(in_features=2,"), read.stderr
 
 
+DATA = """
+import io, pickle, torch, torch.utils.data as data
+class Mine(data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, i): return i
+made = data.TensorDataset(torch.arange(2)), data.Subset(Mine(), [1]), data.DataLoader(Mine()), data.RandomSampler(Mine())
+print(*(type(m).__module__ for m in made), Mine.__mro__[1].__module__)
+file = io.BytesIO()
+torch.save(made[0], file)
+assert b"ctorch.utils.data.dataset\\nTensorDataset\\n" in file.getvalue()
+again = torch.load(io.BytesIO(file.getvalue()), weights_only=False), *pickle.loads(pickle.dumps(made[1:]))
+print([type(a) is type(m) for a, m in zip(again, made)], again[0][1], list(again[1]), list(again[2]))
+print(list(data.DataLoader(Mine(), num_workers=1)))
+pickle.dump(made[0], open("data.pkl", "wb"))
+"""
+
+
+def test_so_have_data_sets_and_what_loads_from_them(scripts: Path) -> None:
+    (scripts / "data.py").write_text(DATA)
+    done = python("-m", "mortice", "run", "data.py", where=scripts)
+    assert done.stdout.splitlines() == [
+        "torch.utils.data.dataset torch.utils.data.dataset torch.utils.data.dataloader torch.utils.data.sampler "
+        "torch.utils.data.dataset",
+        "[True, True, True, True] (tensor(1),) [1] [tensor([0]), tensor([1])]", "[tensor([0]), tensor([1])]",
+    ], done.stderr  # fmt: skip
+    read = python("-c", "import pickle; print(pickle.load(open('data.pkl', 'rb'))[1])", where=scripts)
+    assert read.stdout == "(tensor(1),)\n", read.stderr
+
+
 @pytest.mark.oracle
 def test_those_names_are_pytorchs() -> None:
     torch = pytest.importorskip("torch")

@@ -237,6 +237,15 @@ def test_cross_entropy_is_nll_of_log_softmax_and_of_one_hot_probabilities():
         F.cross_entropy(x, F.one_hot(t, 3).float(), ignore_index=0)
 
 
+def test_classes_without_values_are_counted_where_their_number_is_given():
+    classes = mt.empty(2, 3, dtype=mt.int64, device="meta")
+    assert F.one_hot(classes, 5).shape == (2, 3, 5) and F.one_hot(classes, 5).is_meta
+    with pytest.raises(RuntimeError, match="meta tensors, which have no values"):
+        F.one_hot(classes)
+    with pytest.raises(RuntimeError, match="num_classes should be positive"):
+        F.one_hot(classes, 0)
+
+
 @pytest.mark.parametrize(
     "call",
     [

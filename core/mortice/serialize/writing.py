@@ -166,8 +166,9 @@ class Pickler(pickle._Pickler):
 
     def __init__(self, file: Any, protocol: int = 2, legacy: bool = False) -> None:
         super().__init__(file, protocol=protocol)
-        # Layers by the names that they have, where others write how they are made.
-        self.dispatch_table = {k: f for k, f in copyreg.dispatch_table.items() if not k.__module__.startswith("torch.nn.")}
+        # Layers and data sets by the names that they have, where others write how they are made.
+        by_name = "mortice.utils.as_torch"
+        self.dispatch_table = {k: f for k, f in copyreg.dispatch_table.items() if getattr(f, "__module__", "") != by_name}
         self.legacy = legacy
         self.memories: list[Memory] = []
         self.shared: dict[Any, Memory] = {}

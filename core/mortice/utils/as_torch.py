@@ -15,7 +15,7 @@ import os
 import pkgutil
 import runpy
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder
@@ -35,6 +35,8 @@ _PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mo
 # Modules that load what is compiled against PyTorch, with the function that does, which says False where it is not installed:
 # the library then computes in Python.
 _COMPILED = {"torchaudio._extension.utils": "_load_lib"}
+# Modules whose classes libraries look for by PyTorch's names, which are the same but for the head, once they are loaded.
+_LOOKED_FOR = frozenset(f"mortice.utils.data.{part}" for part in ("dataloader", "dataset", "distributed", "sampler"))
 
 
 class _Loader(Loader):
@@ -57,18 +59,28 @@ class _Loader(Loader):
                 sys.modules.setdefault(f"{name}.{place.removeprefix(here)}", part)
 
 
-class _PythonAlone:
-    """Runs a module with its own loader, and lets it find nothing that is compiled."""
+class _AndThen:
+    """Runs a module with its own loader, and then does something to it."""
 
-    def __init__(self, loader: Any) -> None:
-        self.loader = loader
+    def __init__(self, loader: Any, then: Callable[[ModuleType], None]) -> None:
+        self.loader, self.then = loader, then
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loader, name)
 
     def exec_module(self, module: ModuleType) -> None:
         self.loader.exec_module(module)
-        vars(module)[_COMPILED[module.__name__]] = lambda lib: False
+        self.then(module)
+
+
+def _in_python_alone(module: ModuleType) -> None:
+    vars(module)[_COMPILED[module.__name__]] = lambda lib: False
+
+
+def _as_pytorch_has_it(module: ModuleType) -> None:
+    for kind in list(vars(module).values()):
+        if isinstance(kind, type) and kind.__module__ == module.__name__:
+            _move(kind, module.__name__.replace("mortice", "torch", 1))
 
 
 class _Distribution(Distribution):
@@ -89,10 +101,11 @@ class _Finder(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         head, _, rest = fullname.partition(".")
-        if fullname in _COMPILED:
+        then = _in_python_alone if fullname in _COMPILED else _as_pytorch_has_it if fullname in _LOOKED_FOR else None
+        if then is not None:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None:
-                spec.loader = _PythonAlone(spec.loader)  # type: ignore[assignment]
+                spec.loader = _AndThen(spec.loader, then)  # type: ignore[assignment]
             return spec
         if head not in _PLACES:
             return None
@@ -145,8 +158,9 @@ def install() -> None:
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
     mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
     for layer, place in list(as_pytorch_names()):  # libraries keep these names in files, and look for "torch." there
-        layer.__module__ = place
-        copyreg.pickle(layer, _pickled)  # type: ignore[arg-type]
+        _move(layer, place)
+    for name in _LOOKED_FOR & sys.modules.keys():
+        _as_pytorch_has_it(sys.modules[name])
     for name in ("Size", "device", "dtype"):  # programs print what type a shape, a device or a dtype is of
         kind = getattr(mortice, name)
         kind.__module__, kind.__name__, kind.__qualname__ = "torch", name, name
@@ -156,10 +170,16 @@ def install() -> None:
     vars(spawn)["get_preparation_data"] = lambda name: {**prepare(name), "torch": _Again()}
 
 
-def _pickled(layer: Any) -> tuple[Any, ...]:
-    """Return how a layer is made anew, also where mortice is itself."""
-    kind = type(layer)
-    return _layer, (kind.__module__.replace("torch", "mortice", 1), kind.__name__), *layer.__reduce_ex__(4)[2:]
+def _move(kind: type, place: str) -> None:
+    """Name a module of PyTorch's as the one that has a class."""
+    kind.__module__ = place
+    copyreg.pickle(kind, _pickled)
+
+
+def _pickled(thing: Any) -> tuple[Any, ...]:
+    """Return how a layer or a data set is made anew, also where mortice is itself."""
+    kind = type(thing)
+    return _layer, (kind.__module__.replace("torch", "mortice", 1), kind.__name__), *thing.__reduce_ex__(4)[2:]
 
 
 def _layer(module: str, name: str) -> Any:

@@ -64,7 +64,10 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty input.")
         return mortice.zeros(*input.shape, num_classes, dtype=mortice.int64, device=input.device)
-    low, high = range_of(input) or (int(input.min()), int(input.max()))
+    ends = range_of(input)
+    if ends is None and num_classes == -1:
+        ends = int(input.min()), int(input.max())  # which says why there are none to read
+    low, high = ends or (0, num_classes - 1)
     if low < 0:
         raise RuntimeError(f"Class values must be non-negative; got {low}.")
     if num_classes == -1:
