@@ -187,6 +187,47 @@ def conversions_that_make_new_parameters_or_swap_them(lib):
 
 
 @script
+def conversions_reach_what_a_parameter_wraps(lib):
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, strides=inner.stride())
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(args[0].inner, *args[1:], **(kwargs or {})))
+
+    class Flat(Wrapper):
+        def __tensor_flatten__(self):
+            return ["inner"], None
+
+    class Traceable(Flat):
+        @staticmethod
+        def __tensor_unflatten__(inner, context, size, stride):
+            return Traceable(inner["inner"])
+
+    found = []
+    for kind, swap in ((Wrapper, True), (Flat, False), (Traceable, False), (Traceable, True)):
+        lib.__future__.set_swap_module_params_on_conversion(swap)
+        try:
+            m = lib.nn.Linear(2, 3)
+            m.weight = lib.nn.Parameter(kind(m.weight.detach()))
+            m.bias.grad = lib.ones(3)
+            weight, bias, grad = m.weight, m.bias, m.bias.grad
+            m.double()
+        finally:
+            lib.__future__.set_swap_module_params_on_conversion(False)
+        found.append(
+            [m.weight is weight, m.bias is bias, m.bias.grad is grad, type(m.weight).__name__, m.weight.requires_grad]
+        )
+        found.append([str(t.dtype) for t in (m.weight, m.weight.inner, m.bias, m.bias.grad)])
+    return found
+
+
+@script
 def tensors_that_are_swapped(lib):
     p, t = lib.nn.Parameter(lib.ones(2)), lib.zeros(3, dtype=lib.float64)
     t.mark = 3

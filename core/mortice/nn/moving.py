@@ -7,9 +7,11 @@ from typing import Any, Self
 
 import mortice
 from mortice import no_grad
-from mortice.__future__ import get_overwrite_module_params_on_conversion
+from mortice.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from mortice.nn.parameter import Parameter, is_lazy
+from mortice.nn.swap import swap_tensors
 from mortice.notice import warn
+from mortice.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 class Movable:
@@ -35,10 +37,17 @@ class Movable:
                 new = self._parameters[name] = Parameter(changed, param.requires_grad)
                 new.grad = gradient
                 continue
+            grad = param.grad
             if changed is not param:
-                param.data = changed
-            if gradient is not param.grad:
-                param.grad.data = gradient
+                if get_swap_module_params_on_conversion() or is_traceable_wrapper_subclass(changed):
+                    param.grad = None  # swapping would hold it to the new dtype
+                    swap_tensors(param, Parameter(changed, param.requires_grad))  # a wrapper's tensors are attributes
+                else:
+                    param.data = changed
+            if gradient is not grad:
+                grad.data = gradient
+            if param.grad is not grad:
+                param.grad = grad
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 buffer.data = fn(buffer)

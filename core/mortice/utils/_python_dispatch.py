@@ -11,11 +11,11 @@ __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "is_traceable_w
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
     """Tell whether tensors of a class say which tensors they wrap."""
-    return hasattr(t, "__torch_dispatch__") and hasattr(t, "__tensor_flatten__")
+    return all(hasattr(t, f"__{name}__") for name in ("torch_dispatch", "tensor_flatten", "tensor_unflatten"))
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Tell whether a tensor says which tensors it wraps, by `__tensor_flatten__`."""
+    """Tell whether a tensor says which tensors it wraps, by `__tensor_flatten__`, and can be made of them again."""
     return is_traceable_wrapper_subclass_type(type(t))
 
 
