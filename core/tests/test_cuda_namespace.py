@@ -103,6 +103,7 @@ def test_questions_are_answered_and_requests_without_effect_pass() -> None:
     cuda.empty_cache(), cuda.ipc_collect(), cuda.reset_peak_memory_stats(), cuda.set_device(-1)
     cuda.manual_seed(3), cuda.manual_seed_all(4)
     assert mt.initial_seed() == 4 == cuda.initial_seed() and cuda.get_rng_state_all() == []
+    assert cuda.default_generators == ()  # one for each device
     with cuda.device(-1), cuda.device(None), cuda.device_of(mt.ones(1)), cuda.stream(None):
         pass
 

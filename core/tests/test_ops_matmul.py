@@ -100,6 +100,15 @@ def test_a_chain_of_one_matrix_is_no_view_of_it():
     assert mt.equal(x, before)
 
 
+@pytest.mark.parametrize(
+    ("equation", "shapes", "stride"),  # PyTorch's
+    [("bildsk,biokl->bolsd", ((2, 3, 6, 1, 4, 3), (2, 3, 16, 3, 6)), (384, 1, 64, 16, 16)), ("acf->fa", ((4, 3, 2),), (4, 1)),
+     ("b,eafc->bcae", ((3,), (3, 2, 4, 2)), (12, 6, 3, 1)), ("ecbd,e->de", ((4, 2, 2, 3), (4,)), (4, 1))],
+)  # fmt: skip
+def test_einsum_lays_its_result_as_pytorch_where_dims_are_1_or_summed_alone(equation, shapes, stride):
+    assert mt.einsum(equation, *[mt.rand(s) for s in shapes]).stride() == stride
+
+
 def test_einsum_takes_lists_of_dims():
     a, b = _seq(2, 3), _seq(3, 4)
     assert mt.equal(mt.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b)

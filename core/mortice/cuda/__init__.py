@@ -96,6 +96,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("mortice.cuda.nvtx").cudart
     if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):
         return getattr(importlib.import_module("mortice.cuda.graphs"), name)
+    if name == "default_generators":  # one stream is every device's
+        return (_random.default_generator,) * device_count()
     if name == "_initialized":  # programs that keep the random state of a GPU for a second forward ask it
         return is_initialized()
     typed = importlib.import_module("mortice.methods.typed")

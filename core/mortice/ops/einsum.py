@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -188,15 +189,18 @@ def _cheapest(terms: list[tuple[Any, Labels]], sizes: dict[Any, int]) -> tuple[i
     return min(pairs, key=lambda p: prod(sizes[v] for v in {*terms[p[0]][1], *terms[p[1]][1]}))
 
 
-def _sum_out(x: Any, labels: Labels, drop: set[Any], view: bool = True) -> tuple[Any, Labels]:
-    """Sum some labels away; where their dims are 1 that may be a view."""
-    dims = [i for i, v in enumerate(labels) if v in drop]
+def _arrange(x: Any, order: tuple[int, ...] | None, dims: tuple[int, ...], view: bool = True) -> Any:
+    """Bring the dims into an order, then sum the last ones: the sum lies in memory in that order, as in PyTorch.
+
+    Where those are 1 it may be a view.
+    """
+    if order is not None:
+        x = permute(x, order)
     if not dims:
-        return x, labels
-    kept = [v for v in labels if v not in drop]
+        return x
     if view and all(x.shape[d] == 1 for d in dims):
-        return reshape(x, [n for i, n in enumerate(x.shape) if i not in dims]), kept
-    return x.sum(dims, dtype=x.dtype), kept
+        return reshape(x, x.shape[: dims[0]])
+    return x.sum(dims, dtype=x.dtype)
 
 
 class _Pair:
@@ -215,10 +219,11 @@ class _Pair:
         inner = [v for v in shared if v not in needed]
         batch = [v for v in needed if v in shared]
         at = needed.index
-        self.swapped = bool(inner and only_x and only_y) and at(only_y[-1]) < at(only_x[0])
-        self.drop_x = {*lx} - {*only_x, *shared}
-        self.drop_y = {*ly} - {*only_y, *shared}
-        left_x, left_y = [v for v in lx if v not in self.drop_x], [v for v in ly if v not in self.drop_y]
+        # A dim that is 1 on both sides counts as the second one's where PyTorch asks which operand comes first.
+        first = [v for v in only_x if sx[v] != 1]
+        second = [v for v in needed if v not in first and (v in only_x or v in only_y or v in batch and sx[v] == 1)]
+        self.swapped = bool(inner and first and second) and at(second[-1]) < at(first[0])
+        left_x, left_y = {*only_x, *shared}, {*only_y, *shared}
         self.labels = [*batch, *only_x, *only_y] if inner else sorted((*batch, *only_x, *only_y), key=at)
         b, n, m = [sx[v] for v in batch], [sx[v] for v in only_x], [sy[v] for v in only_y]
         self.shape = (*b, *n, *m)
@@ -232,12 +237,15 @@ class _Pair:
         else:
             lead, inside = (prod(b),) if batch else (), prod([sx[v] for v in inner])
             self.shape_x, self.shape_y = (*lead, prod(n), inside), (*lead, inside, prod(m))
-        self.order_x, self.order_y = _order(left_x, order_x), _order(left_y, order_y)
+        # What is summed beforehand goes last, for the sum to lie in that order, too.
+        self.sum_x, self.sum_y = tuple(range(len(order_x), len(lx))), tuple(range(len(order_y), len(ly)))
+        self.order_x = _order(lx, (*order_x, *[v for v in lx if v not in order_x]))
+        self.order_y = _order(ly, (*order_y, *[v for v in ly if v not in order_y]))
         # Rows times rows: an elementwise product and a sum beat as many products of one row and one column.
         self.rows = bool(batch and inner and not only_x and not only_y)
 
 
-def _order(labels: Labels, wanted: tuple[Any, ...]) -> tuple[int, ...] | None:
+def _order(labels: Sequence[Any], wanted: tuple[Any, ...]) -> tuple[int, ...] | None:
     order = tuple([labels.index(v) for v in wanted])
     return None if order == tuple(range(len(order))) else order
 
@@ -251,14 +259,7 @@ def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: tuple[Any, .
     plan = _pair(tuple(lx), tuple(ly), x.shape, y.shape, needed)
     if plan.swapped:
         return _contract(b, a, needed)
-    if plan.drop_x:
-        x, _ = _sum_out(x, lx, plan.drop_x)
-    if plan.drop_y:
-        y, _ = _sum_out(y, ly, plan.drop_y)
-    if plan.order_x is not None:
-        x = permute(x, plan.order_x)
-    if plan.order_y is not None:
-        y = permute(y, plan.order_y)
+    x, y = _arrange(x, plan.order_x, plan.sum_x), _arrange(y, plan.order_y, plan.sum_y)
     if plan.rows and x.dtype.itemsize >= 4:  # a shorter float would round each product
         return elementwise.mul(x, y).sum(plan.inner, dtype=x.dtype), plan.labels
     if x.shape != plan.shape_x:
@@ -272,12 +273,10 @@ def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: tuple[Any, .
 
 
 def _finish(x: Any, labels: Labels, output: Labels, operands: list[Any]) -> Any:
-    x, labels = _sum_out(x, labels, set(labels) - set(output), view=len(operands) > 1)  # what is given shares no memory
+    kept = [v for v in output if v in labels]
+    order = _order(labels, (*kept, *[v for v in labels if v not in kept]))
+    x = _arrange(x, order, tuple(range(len(kept), len(labels))), view=len(operands) > 1)  # what is given shares no memory
     # An ellipsis of the output may be wider than what any operand filled in: those dims are 1.
-    missing = [v for v in output if v not in labels]
-    if missing:
-        x = reshape(x, (*([1] * len(missing)), *x.shape))
-        labels = [*missing, *labels]
-    order = [labels.index(v) for v in output]
-    x = permute(x, order) if order != list(range(len(order))) else x
+    if len(kept) < len(output):
+        x = reshape(x, [x.shape[kept.index(v)] if v in kept else 1 for v in output])
     return x.clone() if any(x is operand for operand in operands) else x
