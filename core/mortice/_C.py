@@ -20,6 +20,10 @@ __path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 Graph = Value = Node = NoneType
 
 
+class _distributed_rpc:
+    PyRRef = NoneType  # the type of a reference to another process's object; there are none
+
+
 class ScriptMethod:
     """The type of a compiled method, for `isinstance`; there are none."""
 
@@ -81,6 +85,16 @@ def is_batchedtensor(tensor: Any) -> bool:
     return getattr(tensor._device.level, "name", "") == "vmap"
 
 
+def _is_alias_of(data: Any, other: Any) -> bool:
+    """Tell whether two tensors share their memory."""
+    return data.untyped_storage()._cdata == other.untyped_storage()._cdata  # type: ignore[no-any-return]
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Tell whether a mode is told of functions."""
+    return bool(import_module("mortice.asking")._state.modes)
+
+
 def _jit_set_profiling_mode(profiling_flag: bool) -> bool:
     """Return that it was off: nothing is compiled."""
     return False
@@ -99,6 +113,8 @@ def __getattr__(name: str) -> Any:
         return _disabled_torch_function_impl
     if name == "_DisableTorchDispatch":
         return import_module("mortice.subclasses").no_dispatch
+    if name in ("_add_batch_dim", "_remove_batch_dim", "get_unwrapped"):
+        return getattr(import_module("mortice.func.steps"), name)
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
     return attribute("mortice._C", name)

@@ -18,6 +18,10 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten", "ops"]
 ops = mortice.ops
 
 
+class HigherOrderOperator:
+    """The type of an operator that takes functions, for `isinstance`: here those are functions."""
+
+
 class OpOverloadPacket:
     """An operator; its attributes are its overloads."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import mortice
+from mortice.accelerator import get_device_module as _get_device_module  # noqa: F401
 from mortice.serialize.reading import _parameter as _rebuild_parameter
 from mortice.serialize.reading import _rebuild_tensor as _rebuild_tensor_v2
 from mortice.serialize.reading import _rebuild_tensor_v3
@@ -16,6 +17,11 @@ __all__ = ["_rebuild_parameter", "_rebuild_tensor_v2", "_rebuild_tensor_v3"]
 def _element_size(dtype: Any) -> int:
     """Return how many bytes an element of a dtype takes."""
     return dtype.itemsize  # type: ignore[no-any-return]
+
+
+def _get_available_device_type() -> str | None:
+    """Return the type of the device beside the CPU, None without one."""
+    return "cuda" if mortice.cuda.is_available() else None
 
 
 def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:

@@ -22,7 +22,8 @@ _LEAD = {
             ("intrinsic", "intrinsic"), ("intrinsic.qat", "intrinsic_qat"), ("qat", "qat"), ("quantized", "quantize"),
         )
     },
-    "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
+    "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
+    "_functorch.config": "compiler", "_functorch.vmap": "func.steps",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
@@ -40,6 +41,7 @@ _LEAD = {
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
     "functorch.experimental": "func", "jit.annotations": ":typing",
+    "nn.utils._named_member_accessor": "func.modules", "utils._contextlib": "modes",
     "nn.parallel._functions": "nn.parallel.scatter_gather", "onnx.operators": "onnx", "optim._adafactor": "optim.adaptive",
     "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",

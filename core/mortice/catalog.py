@@ -157,7 +157,7 @@ PUBLIC = {
         "dist kthvalue logsumexp median mode nanmedian nanquantile norm quantile renorm std std_mean var var_mean"
     ),
     "ops.stft": "istft stft",
-    "ops.storage": "TypedStorage UntypedStorage from_file resize_as_",
+    "ops.storage": "StorageBase TypedStorage UntypedStorage from_file resize_as_",
     "ops.strided": "as_strided as_strided_scatter diagonal empty_permuted empty_strided",
     "ops.unary": (
         "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "

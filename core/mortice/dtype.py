@@ -16,7 +16,7 @@ __all__ = [
     "bfloat16", "can_cast", "complex128", "complex32", "complex64", "finfo", "float16", "float32", "float64",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
     "get_default_dtype", "get_type_promotion", "iinfo", "int16", "int32", "int64", "int8", "promote_types",
-    "qint32", "qint8", "quint8", "set_default_dtype", "set_type_promotion", "uint16", "uint32", "uint64",
+    "qint32", "qint8", "quint4x2", "quint8", "set_default_dtype", "set_type_promotion", "uint16", "uint32", "uint64",
     "uint8",
 ]  # fmt: skip
 
@@ -81,10 +81,10 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = [
 ]
 float8_e8m0fnu.is_signed = False
 qint8, qint32 = [DType(f"qint{8 * n}", "i", n, len(DTYPES)) for n in (1, 4)]
-quint8 = DType("quint8", "u", 1, len(DTYPES))
+quint8, quint4x2 = [DType(name, "u", 1, len(DTYPES)) for name in ("quint8", "quint4x2")]
 _BY_NAME |= {
     d.name: d
-    for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, qint8, qint32, quint8)
+    for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, qint8, qint32, quint8, quint4x2)
 }
 
 # What PyTorch calls them in the names of its classes of tensors, and in errors.

@@ -103,7 +103,29 @@ def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class _Switch(contextlib.ContextDecorator):
+class _DecoratorContextManager(contextlib.ContextDecorator):
+    """A context manager that decorates functions and generators too: each call enters what `clone` returns."""
+
+    def clone(self) -> Any:
+        """Return another one of the kind."""
+        return type(self)()
+
+    def _recreate_cm(self) -> Any:
+        return self.clone()
+
+    def __call__(self, fn: Any) -> Any:
+        if isinstance(fn, type):
+            from mortice.notice import warn
+
+            warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods, such as the class's `__init__`.",
+                FutureWarning,
+            )
+        return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
+
+
+class _Switch(_DecoratorContextManager):
     """A grad mode as context manager and decorator; nests, and is restored when the block raises."""
 
     _value: bool = False
@@ -119,18 +141,7 @@ class _Switch(contextlib.ContextDecorator):
     def __exit__(self, *exc: Any) -> None:
         set_recording(self._before.pop())
 
-    def __call__(self, fn: Any) -> Any:
-        if isinstance(fn, type):
-            from mortice.notice import warn
-
-            warn(
-                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
-                "functions or methods, such as the class's `__init__`.",
-                FutureWarning,
-            )
-        return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
-
-    def _recreate_cm(self) -> Any:
+    def clone(self) -> Any:
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self.__dict__, _before=[])
         return fresh

@@ -294,9 +294,17 @@ import sys, torch
 assert torch.torch is torch and torch.__name__ == "torch" and "mortice.overrides" not in sys.modules
 
 class Plain:
-    pass
+    print(sys._getframe(1).f_code.co_name)  # libraries look for the statement here
 
 assert "mortice.overrides" not in sys.modules  # calls pay for asking only when there is somebody to ask
+
+@str
+class Decorated(
+    Plain,
+):
+    seen = Plain
+
+assert "mortice.overrides" not in sys.modules
 
 class Diagonal:
     shape = (2, 2)
@@ -313,6 +321,7 @@ def test_functions_ask_classes_that_are_no_tensors(scripts: Path) -> None:
     (scripts / "duck.py").write_text(DUCK)
     done = python("-m", "mortice", "run", "duck.py", where=scripts)
     assert done.stdout.split()[-1] == "add" and "cholesky" in done.stdout, done.stderr
+    assert done.stdout.startswith("<module>\n")
 
 
 def test_it_comes_before_pytorch_or_not_at_all(scripts: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import warnings
 from typing import Any
 
@@ -855,3 +856,37 @@ def test_a_jacobian_through_what_has_kinks_can_be_differentiated_again(jump: Any
     assert same(vmap(grad(lambda x: jacrev(f, chunk_size=3)(x).sum()))(x[None]), expected.sum((0, 1))[None])
     out, pull = vjp(jacrev(lambda x: jump(x).sum()), x)
     assert pull(mt.ones_like(out))[0].tolist() == [0, 0, 0, 0]
+
+
+def test_a_container_with_steps_of_its_own_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = importlib.import_module("mortice._functorch.vmap")
+
+    class Box:
+        def __init__(self, t: Any) -> None:
+            self.t = t
+
+    def process(in_dims: Any, args: Any, func: Any) -> tuple[int, list[Any], list[Any], Any]:
+        flat, spec = steps.tree_flatten(args)
+        dims = steps._broadcast_to_and_flatten(in_dims, spec)
+        return next(getattr(a, "t", a).shape[d] for a, d in zip(flat, dims) if d is not None), dims, flat, spec
+
+    def create(dims: Any, flat: Any, level: int, spec: Any) -> Any:
+        def lanes(arg: Any, dim: Any) -> Any:
+            if dim is None:
+                return arg
+            return Box(steps._add_batch_dim(arg.t, dim, level)) if isinstance(arg, Box) else steps._add_batch_dim(arg, dim, level)
+
+        return steps.tree_unflatten([lanes(*pair) for pair in zip(flat, dims)], spec)
+
+    def unwrap(out: Any, out_dims: Any, level: int, size: int, func: Any) -> Any:
+        return Box(steps._maybe_remove_batch_dim("f", out.t, level, size, out_dims))
+
+    for name, step in {"process_batched_inputs": process, "create_batched_inputs": create, "unwrap_batched": unwrap}.items():
+        monkeypatch.setitem(vars(steps), f"_{name}", step)
+    x, w = draw(2, 3).requires_grad_(), draw(3)
+    out = vmap(lambda box, w: Box(box.t @ w * mt.ones(4, dtype=f64)), (1, None), 1)(Box(x.T), w)
+    assert same(out.t, (x @ w).expand(4, 2))
+    out.t.sum().backward()
+    assert same(x.grad, (4 * w).expand(2, 3))
+    inner = vmap(lambda box: vmap(lambda b: Box(b.t * 2))(box))(Box(x))
+    assert same(inner.t, 2 * x)

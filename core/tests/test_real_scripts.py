@@ -412,7 +412,7 @@ def test_a_dense_tensor_is_dense():
 # ---- names that libraries read when they are imported ----
 
 NAMED = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex32".split()
-QUANTISED = "qint8 qint32 quint8".split()
+QUANTISED = "qint8 qint32 quint4x2 quint8".split()
 
 
 def test_dtypes_that_no_tensor_has_are_names_to_compare_with():
@@ -695,3 +695,73 @@ def test_limits_of_pythons_types_are_those_of_their_dtypes():
     for ask, given in ((mt.finfo, int), (mt.finfo, [float]), (mt.iinfo, float), (mt.iinfo, bool), (mt.iinfo, "int64")):
         with pytest.raises(TypeError, match=f"{ask.__name__}: expected"):
             ask(given)
+
+
+# ---- what tensordict and torchrl ask of PyTorch's inner modules ----
+
+
+def test_tensors_and_modules_as_containers_ask_of_them():
+    x = mt.ones(3)
+    assert mt._C._is_alias_of(x, x[1:]) and not mt._C._is_alias_of(x, x.clone())
+    assert isinstance(x.untyped_storage(), mt.StorageBase) and not isinstance(x, mt._C._distributed_rpc.PyRRef)
+    assert not mt._C._is_torch_function_mode_enabled()
+    with mt.overrides.TorchFunctionMode():
+        assert mt._C._is_torch_function_mode_enabled()
+    inner = importlib.import_module("mortice._utils")
+    assert inner._get_device_module("cpu") is mt.cpu and inner._get_available_device_type() in (None, "cuda")
+
+    swap = importlib.import_module("mortice.nn.utils._named_member_accessor").swap_tensor
+    layer, weight = mt.nn.Linear(1, 1), mt.ones(1, 1)
+    before = swap(layer, "weight", weight)
+    assert before.requires_grad and swap(layer, "weight", before) is weight and layer.weight is before
+    assert swap(layer, "extra", x, allow_missing=True) is None and swap(layer, "extra", None, allow_missing=True) is x
+    with pytest.raises(AttributeError, match="swap_tensor: Linear has no attribute 'extra'"):
+        swap(layer, "extra", x)
+
+    spec = pytree.tree_flatten(({"a": 1}, [2, 3]))[1]
+    assert pytree._broadcast_to_and_flatten((0, [1, None]), spec) == [0, 1, None]
+    assert pytree._broadcast_to_and_flatten(0, spec) == [0, 0, 0] and pytree._broadcast_to_and_flatten([0], spec) is None
+    assert pytree.is_structseq_instance(mt.max(x, 0)) and not pytree.is_structseq_instance((1,))
+
+
+def test_a_decorator_enters_a_clone_for_each_call():
+    inner = importlib.import_module("mortice.utils._contextlib")
+
+    class Noted(inner._DecoratorContextManager):
+        def __init__(self, notes):
+            self.notes = notes
+
+        def clone(self):
+            return Noted(self.notes)
+
+        def __enter__(self):
+            self.notes.append(self)
+
+        def __exit__(self, *error):
+            self.notes.append(self)
+
+    notes = []
+    assert Noted(notes)(lambda: 1)() == 1 and len(set(notes)) == 1
+
+    @Noted(notes)
+    def twice():
+        yield from (1, 2)
+
+    assert list(twice()) == [1, 2] and len(notes) % 2 == 0
+
+
+def test_a_transform_of_ones_own_may_keep_its_inverse():
+    class Own(mt.distributions.ExpTransform):
+        @property
+        def inv(self):
+            assert self._inv is None
+            return super().inv
+
+    assert Own().inv(mt.ones(1)) == 0
+    kept = pickle.loads(pickle.dumps(mt.distributions.ExpTransform().inv))
+    assert kept(mt.ones(1)) == 0
+
+
+def test_a_worker_seeds_numpy_as_pytorch_does():
+    worker = importlib.import_module("mortice.utils.data._utils.worker")
+    assert worker._generate_state(2**33 + 5, 1) == [4081438446, 2562806936, 523543908, 3117774235]

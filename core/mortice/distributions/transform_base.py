@@ -28,7 +28,7 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
-    _inverse_ref: Any = None  # the inverse while someone holds it, so that it is one object; it holds this one
+    _inv: Any = None  # the inverse while someone holds it, so that it is one object; it holds this one
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -38,7 +38,7 @@ class Transform:
         self._cached_x_y: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached_x_y": (None, None), "_inverse_ref": None}
+        return {**self.__dict__, "_cached_x_y": (None, None), "_inv": None if isinstance(self._inv, ref) else self._inv}
 
     @property
     def event_dim(self) -> int:
@@ -50,10 +50,10 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse."""
-        made = None if self._inverse_ref is None else self._inverse_ref()
+        made = None if self._inv is None else self._inv()
         if made is None:
             made = self._make_inverse()
-            self._inverse_ref = ref(made)
+            self._inv = ref(made)
         return made  # type: ignore[no-any-return]
 
     def _make_inverse(self) -> Transform:
@@ -214,7 +214,7 @@ class ComposeTransform(Transform):
 
     def _make_inverse(self) -> Transform:
         made = ComposeTransform([part.inv for part in reversed(self.parts)])
-        made._inverse_ref = ref(self)
+        made._inv = ref(self)
         return made
 
     def with_cache(self, cache_size: int = 1) -> Transform:

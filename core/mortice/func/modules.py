@@ -114,6 +114,14 @@ def _exchange(module: Any, name: str, value: Any) -> Any:
     return before
 
 
+def swap_tensor(module: Any, name: str, tensor: Any, allow_missing: bool = False) -> Any:
+    """Put a tensor in the place of a module's own and return what was there; None takes it away where it may be missing."""
+    if not allow_missing and getattr(module, name, _ABSENT) is _ABSENT:
+        raise AttributeError(f"swap_tensor: {type(module).__name__} has no attribute {name!r}.")
+    before = _exchange(module, name, _ABSENT if tensor is None and allow_missing else tensor)
+    return None if before is _ABSENT else before
+
+
 def _check_names(module: Any, missing: set[str], unknown: set[str]) -> None:
     lines = [
         f"{what} key(s): {', '.join(repr(name) for name in sorted(names))}."

@@ -20,7 +20,7 @@ def _from_tensor(cls: Any, data: Any) -> Any:
     return Tensor.__new__(cls, data)
 
 
-class _Weights(type(Tensor)):  # type: ignore[misc]
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     """Tensors of other classes are parameters too once they are marked: they keep their class, and what it does."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -29,7 +29,7 @@ class _Weights(type(Tensor)):  # type: ignore[misc]
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
-class Parameter(Tensor, metaclass=_Weights):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is a weight: it requires grad, and assigning it to a Module registers it there.
 
     Of a tensor of another class it makes one of that class, which `isinstance` takes for a Parameter.

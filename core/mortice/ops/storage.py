@@ -25,7 +25,7 @@ from mortice.shared import Block
 from mortice.strides import layout, storage_offset
 from mortice.tensor import TensorBase
 
-__all__ = ["TypedStorage", "UntypedStorage", "from_file", "resize_as_"]
+__all__ = ["StorageBase", "TypedStorage", "UntypedStorage", "from_file", "resize_as_"]
 
 
 class _Storage:
@@ -210,6 +210,9 @@ class UntypedStorage(_Storage):
     def __repr__(self) -> str:
         lines = "".join(f" {n}\n" for n in self)
         return f"{lines}[mortice.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+StorageBase = UntypedStorage  # what PyTorch derives it from, which programs ask for
 
 
 class TypedStorage(_Storage):

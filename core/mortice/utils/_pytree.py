@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mortice import Size
 
-PyTree = Any
+Context = PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
 
 
@@ -75,8 +75,24 @@ def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, 
     return dict(zip(context, values))
 
 
+def _list_flatten(x: list[Any]) -> tuple[list[Any], None]:
+    return x, None
+
+
+def _list_unflatten(values: Iterable[Any], context: None) -> list[Any]:
+    return list(values)
+
+
 def _sequence_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[SequenceKey, Any]], None]:
     return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+
+
+_list_flatten_with_keys = _sequence_flatten_with_keys
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Tell whether a value is what a function with several results returns, as of `return_types`."""
+    return isinstance(obj, tuple) and hasattr(obj, "n_sequence_fields")
 
 
 def _namedtuple_flatten(x: Any) -> tuple[list[Any], Any]:
@@ -105,7 +121,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
             lambda values, context: defaultdict(context[0], zip(context[1], values)),
             _dict_flatten_with_keys,
         ),
-        NodeDef(list, lambda x: (x, None), lambda values, _: list(values), _sequence_flatten_with_keys),
+        NodeDef(list, _list_flatten, _list_unflatten, _sequence_flatten_with_keys),
         NodeDef(tuple, lambda x: (x, None), lambda values, _: tuple(values), _sequence_flatten_with_keys),
         NodeDef(Size, lambda x: (x, None), lambda values, _: Size(values), _sequence_flatten_with_keys),
         NodeDef(deque, lambda x: (x, x.maxlen), deque, _sequence_flatten_with_keys),
@@ -242,6 +258,19 @@ def _build(spec: TreeSpec, rest: Iterator[Any]) -> PyTree:
         return next(rest)
     children = [_build(child, rest) for child in spec.children_specs]
     return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
+    """Return what a nest has for each leaf of a form, one value for all below it; None where the forms do not meet."""
+    found = _node(tree, is_leaf)
+    if found is None:
+        return [tree] * treespec.num_leaves
+    children, context = found[1].flatten_fn(tree)
+    children = list(children)
+    if found[0] is not treespec.type or len(children) != len(treespec.children_specs) or context != treespec.context:
+        return None
+    parts = [_broadcast_to_and_flatten(*pair, is_leaf) for pair in zip(children, treespec.children_specs)]
+    return None if None in parts else [leaf for part in parts for leaf in part or ()]
 
 
 def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import builtins
 import copyreg
 import importlib
 import importlib.util
+import inspect
 import io
 import os
 import pkgutil
@@ -21,7 +22,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder
 from multiprocessing import spawn
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import mortice
@@ -153,7 +154,7 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     vars(mortice)["torch"] = mortice  # PyTorch imports itself, and some write torch.torch
     mortice.__name__ = "torch"  # libraries take a path apart and compare its head with this
-    builtins.__build_class__ = _watched(builtins.__build_class__)
+    builtins.__build_class__ = _Watched(builtins.__build_class__)
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
     mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
@@ -191,21 +192,27 @@ def _under_torch(write: Any) -> Any:
     return lambda self: write(self).replace("mortice", "torch", 1)
 
 
-def _watched(build: Any) -> Any:
-    """Return what makes classes, and lets functions ask their arguments once a class defines `__torch_function__`.
+class _Watched:
+    """What makes classes, and lets functions ask their arguments once a class defines `__torch_function__`.
 
     PyTorch's functions always ask. Here that costs every call something, so only programs with such a class pay it.
     """
 
-    def watching(*args: Any, **kwargs: Any) -> Any:
-        made = build(*args, **kwargs)
-        if "__torch_function__" in getattr(made, "__dict__", ()) and not str(made.__module__).startswith("mortice."):
-            if builtins.__build_class__ is watching:
-                builtins.__build_class__ = build
-            importlib.import_module("mortice.overrides")
-        return made
+    def __init__(self, build: Any) -> None:
+        self.build = build
 
-    return watching
+    # A property, which is read before the call: no frame of ours lies between the body of a class and the statement that makes
+    # it, where libraries look for the names of the bases. The class is the last one to begin at the statement or before.
+    @property
+    def __call__(self) -> Any:
+        frame = sys._getframe(1)
+        bodies = [c for c in frame.f_code.co_consts if isinstance(c, CodeType) and not c.co_flags & inspect.CO_OPTIMIZED]
+        body = max((c for c in bodies if c.co_firstlineno <= frame.f_lineno), key=lambda c: c.co_firstlineno, default=None)
+        if body and "__torch_function__" in body.co_names and not frame.f_globals.get("__name__", "").startswith("mortice."):
+            if builtins.__build_class__ is self:
+                builtins.__build_class__ = self.build
+            importlib.import_module("mortice.overrides")
+        return self.build
 
 
 def run(arguments: Sequence[str], *, module: bool, engine: str, type_promotion: str) -> None:

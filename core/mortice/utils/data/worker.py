@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mortice
+from mortice.interop import numpy_for
 from mortice.random import set_engine, worker_seed
 from mortice.utils.data.fetch import EndOfStream, seed_everything
 from mortice.utils.data.sharing import Sender
@@ -102,6 +103,12 @@ class _Inbox:
         return self.tasks.get()
 
 
+def _generate_state(base_seed: int, worker_id: int) -> Any:
+    """Return the words that a worker seeds NumPy with: its own, and PyTorch's."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return numpy_for("the seed of NumPy's generator").random.SeedSequence(words).generate_state(4).tolist()
+
+
 def run(
     connection: Any, dataset: Any, make_fetcher: Any, worker_id: int, num_workers: int, base_seed: int, init_fn: Any,
     backend: str, engine: str,
@@ -116,9 +123,8 @@ def run(
     set_engine(engine)
     seed = worker_seed(base_seed, worker_id)
     seed_everything(seed)
-    if "numpy" in sys.modules:  # from words of the worker's own, as PyTorch seeds it
-        numpys = sys.modules["numpy"].random
-        numpys.seed(numpys.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4))
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(_generate_state(base_seed, worker_id))
     _info = WorkerInfo(worker_id, num_workers, seed, dataset)
     where = f"in DataLoader worker process {worker_id}"
     problem = fetcher = begun = None
