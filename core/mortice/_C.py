@@ -114,7 +114,7 @@ def __getattr__(name: str) -> Any:
     if name == "_DisableTorchDispatch":
         return import_module("mortice.subclasses").no_dispatch
     if name in ("_add_batch_dim", "_remove_batch_dim", "get_unwrapped"):
-        return getattr(import_module("mortice.func.steps"), name)
+        return getattr(import_module("mortice.utils.vmap_steps"), name)
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
     return attribute("mortice._C", name)

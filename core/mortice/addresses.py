@@ -23,7 +23,7 @@ _LEAD = {
         )
     },
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
-    "_functorch.config": "compiler", "_functorch.vmap": "func.steps",
+    "_functorch.config": "compiler", "_functorch.vmap": "utils.vmap_steps",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",

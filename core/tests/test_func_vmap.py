@@ -890,3 +890,13 @@ def test_a_container_with_steps_of_its_own_takes_part(monkeypatch: pytest.Monkey
     assert same(x.grad, (4 * w).expand(2, 3))
     inner = vmap(lambda box: vmap(lambda b: Box(b.t * 2))(box))(Box(x))
     assert same(inner.t, 2 * x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+def test_a_mapped_gradient_of_tanh_is_that_of_each_alone(device: str) -> None:
+    x = (mt.arange(64.0, device=device) / 8).requires_grad_()
+    out = x.tanh()
+    gs = mt.eye(64, device=device)
+    alone = mt.stack([mt.autograd.grad(out, x, g, retain_graph=True)[0] for g in gs])
+    (mapped,) = mt.vmap(lambda g: mt.autograd.grad(out, x, g, retain_graph=True))(gs)
+    assert mt.equal(alone, mapped)

@@ -120,8 +120,8 @@ class ActivationKernels(KernelMixin):
         return self.multiply(self.multiply(g, out), self.subtract(1, out))
 
     def tanh_grad(self, g: Any, out: Any) -> Any:
-        """Compute g * (1 - out**2)."""
-        return self.multiply(g, self.subtract(1, self.multiply(out, out)))
+        """Compute g * (1 - out) * (1 + out): 1 - out**2 would be rounded otherwise where a machine multiplies and adds in one."""
+        return self.multiply(g, self.multiply(self.subtract(1, out), self.add(1, out)))
 
     def silu(self, x: Any) -> Any:
         """Compute x * sigmoid(x)."""

@@ -41,7 +41,7 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         steps = sys.modules.get("mortice._functorch.vmap")
         if "_create_batched_inputs" in vars(steps or object):  # a library has set its own
-            return load("mortice.func.steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
+            return load("mortice.utils.vmap_steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
         flat, dims, n = _inputs(func, in_dims, args)
         flat = [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
         if chunk_size is None or chunk_size >= n:

@@ -8,10 +8,14 @@ from typing import Any, Self
 import mortice
 from mortice import no_grad
 from mortice.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
+from mortice.lazy import load
 from mortice.nn.parameter import Parameter, is_lazy
 from mortice.nn.swap import swap_tensors
 from mortice.notice import warn
-from mortice.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+def _wraps(t: Any) -> bool:
+    return load("mortice.utils._python_dispatch", "is_traceable_wrapper_subclass")(t)  # type: ignore[no-any-return]
 
 
 class Movable:
@@ -39,7 +43,7 @@ class Movable:
                 continue
             grad = param.grad
             if changed is not param:
-                if get_swap_module_params_on_conversion() or is_traceable_wrapper_subclass(changed):
+                if get_swap_module_params_on_conversion() or _wraps(changed):
                     param.grad = None  # swapping would hold it to the new dtype
                     swap_tensors(param, Parameter(changed, param.requires_grad))  # a wrapper's tensors are attributes
                 else:

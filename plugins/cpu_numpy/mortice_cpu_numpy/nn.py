@@ -46,8 +46,8 @@ class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverride
     def tanh_grad(self, g: Any, out: Any) -> Any:
         if g.dtype not in FULL or not g.ndim:
             return super().tanh_grad(g, out)
-        slope = np.multiply(out, out)
-        np.subtract(1, slope, out=slope)
+        slope = np.subtract(1, out)
+        np.multiply(slope, np.add(1, out), out=slope)
         return np.multiply(slope, g, out=slope)
 
     @silent

@@ -141,7 +141,7 @@ struct SigmoidSlope {
     template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * x * (num<V>(1) - x); }
 };
 struct TanhSlope {
-    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * (num<V>(1) - x * x); }
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * ((num<V>(1) - x) * (num<V>(1) + x)); }
 };
 struct SiluSlope {
     template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
