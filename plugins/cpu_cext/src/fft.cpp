@@ -97,9 +97,7 @@ template <class T> void transform(const Plan<T> &plan, Lines<T> &l, int64_t line
 
 template <class T> Plan<T>::Plan(int64_t size, bool real) : n(size), re(size > 0 ? size : 1), im(size > 0 ? size : 1) {
     int64_t rest = n;
-    for (int f : {4, 2, 3, 5})
-        for (; rest % f == 0; rest /= f) factors[steps++] = f;
-    for (int f = 7; f <= MOST_FACTOR; f += 2)
+    for (int f = 4; f <= MOST_FACTOR; f = f == 4 ? 2 : f == 2 ? 3 : f + 2)
         for (; rest % f == 0; rest /= f) factors[steps++] = f;
     double c, s;
     for (int64_t k = 0; k < n; k++) {
@@ -172,7 +170,7 @@ template <class T> struct Axis {
     Form form;
     bool back;
     T scale;
-    std::shared_ptr<const Plan<T>> plan;
+    const Plan<T> *plan;
 
     int64_t lines() const { return outer * inner; }
     // How many lines go together: about as many each time. Some more than LANES are as fast; a few that are left would not be.
@@ -254,6 +252,7 @@ template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<
     const Rows<T> rows{many, inner, a.form == FROM_REAL};
     if (a.form == TO_REAL && halved(a)) {
         rows.take(a.x, g.have, a.have, plan.n + 1, l.other_re, l.other_im);
+        for (int64_t at : {int64_t{0}, plan.n * many}) memset(l.other_im + at, 0, static_cast<size_t>(many) * sizeof(T));  // do not count
         return moves<T>().fold(l.other_re, l.other_im, plan.n, many, *plan.half_re, *plan.half_im, re, im);
     }
     rows.take(a.x, g.have, a.have, a.form == FROM_REAL ? plan.n : a.have, re, im);
@@ -306,6 +305,7 @@ template <class T> struct Walk {
     int64_t between;                 // numbers of each before a last axis makes real ones of them, else 0
     int count = 0;
     Axis<T> axes[MAX_NDIM];          // of one index
+    std::shared_ptr<const Plan<T>> plans[MAX_NDIM];
 
     void block(int64_t first, int64_t many, T *room, int64_t size, T *rest) const {
         const T *from = x + first * x_step;
@@ -350,7 +350,8 @@ double factor(const char *name, PyObject *norm, int64_t n, bool back) {
 struct Axes {
     int64_t axes[MAX_NDIM];
     int count;
-    Axes(const char *name, PyObject *given, const Array &x) : count(as_ints(given, axes, MAX_NDIM)) {
+    Axes(const char *name, PyObject *given, const Array &x, int least = 0) : count(as_ints(given, axes, MAX_NDIM)) {
+        if (count < least) fail(PyExc_RuntimeError, "%s: expected at least one axis", name);
         for (int i = 0; i < count; i++) {
             if (axes[i] < 0 || axes[i] >= x.ndim)
                 fail(PyExc_IndexError, "%s: axis %lld is out of range for %d axes", name, static_cast<long long>(axes[i]), x.ndim);
@@ -366,7 +367,7 @@ void need(const char *name, bool fits, const Array &x) {
 
 template <class T>
 void walk(const char *name, const Array &x, Array &out, const Axes &axes, int64_t n, Form form, PyObject *norm, bool back) {
-    Walk<T> w{x.as<T>(), out.as<T>(), 1, form == FROM_REAL ? 1 : 2, form == TO_REAL ? 1 : 2, 0, 0, {}};
+    Walk<T> w{x.as<T>(), out.as<T>(), 1, form == FROM_REAL ? 1 : 2, form == TO_REAL ? 1 : 2, 0, 0, {}, {}};
     int64_t first = x.ndim, shape[MAX_NDIM];
     for (int i = 0; i < axes.count; i++)
         if (axes.axes[i] < first) first = axes.axes[i];
@@ -378,12 +379,13 @@ void walk(const char *name, const Array &x, Array &out, const Axes &axes, int64_
     if (form == TO_REAL && axes.count > 1) w.between = w.x_step;
     const auto add = [&](int64_t axis, int64_t points, Form as) {
         const double scale = factor(name, norm, points, back);
-        Axis<T> a{nullptr, nullptr, 1, points, shape[axis], as == FROM_REAL ? points / 2 + 1 : points, 1, as, back, static_cast<T>(scale), {}};
+        Axis<T> a{nullptr, nullptr, 1, points, shape[axis], as == FROM_REAL ? points / 2 + 1 : points, 1, as, back, static_cast<T>(scale), nullptr};
         shape[axis] = a.keep;
         for (int64_t i = first; i < x.ndim; i++)
             if (i != axis) (i < axis ? a.outer : a.inner) *= shape[i];
         const bool half = halved(a);
-        a.plan = plan_for<T>(half ? points / 2 : points, half);
+        w.plans[w.count] = plan_for<T>(half ? points / 2 : points, half);
+        a.plan = w.plans[w.count].get();
         w.axes[w.count++] = a;
     };
     const int others = form == COMPLEX ? axes.count : axes.count - 1;
@@ -413,10 +415,10 @@ Ref transformed(const char *name, Array &given, const Axes &axes, int64_t n, For
 template <class T> void mirror(const Array &half, Array &out, const Axes &axes, int64_t last) {
     const int64_t n = out.shape()[last], have = n / 2 + 1;
     int64_t outer = 1, inner = 1;
-    bool turned[MAX_NDIM] = {};
+    uint64_t turned = 0;
     for (int i = 0; i < out.ndim; i++)
         if (i != last) (i < last ? outer : inner) *= out.shape()[i];
-    for (int i = 0; i < axes.count; i++) turned[axes.axes[i]] = true;
+    for (int i = 0; i < axes.count; i++) turned |= uint64_t{1} << axes.axes[i];
     const T *x = half.as<T>();
     T *y = out.as<T>();
     Unlocked free(outer * n * inner);
@@ -425,7 +427,7 @@ template <class T> void mirror(const Array &half, Array &out, const Axes &axes, 
             int64_t there = 0, step = 1, rest = row;
             for (int64_t i = last - 1; i >= 0; i--) {
                 const int64_t size = out.shape()[i], at = rest % size;
-                there += (turned[i] && at ? size - at : at) * step;
+                there += (turned >> i & 1 && at ? size - at : at) * step;
                 step *= size;
                 rest /= size;
             }
@@ -445,8 +447,7 @@ PyObject *fftn_real(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     need("fftn_real", x.dtype == F32 || x.dtype == F64, x);
-    Axes axes("fftn_real", a[1], x);
-    if (!axes.count) fail(PyExc_RuntimeError, "fftn_real: expected at least one axis");
+    Axes axes("fftn_real", a[1], x, 1);
     for (int i = 0; i < axes.count; i++)
         if (axes.axes[i] > axes.axes[axes.count - 1]) std::swap(axes.axes[i], axes.axes[axes.count - 1]);
     const int64_t last = axes.axes[axes.count - 1];
@@ -471,8 +472,7 @@ PyObject *rfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     need("rfftn", x.dtype == F32 || x.dtype == F64, x);
-    const Axes axes("rfftn", a[1], x);
-    if (!axes.count) fail(PyExc_RuntimeError, "rfftn: expected at least one axis");
+    const Axes axes("rfftn", a[1], x, 1);
     return transformed("rfftn", x, axes, x.shape()[axes.axes[axes.count - 1]], FROM_REAL, a[2], false).release();
 }
 
@@ -482,8 +482,7 @@ PyObject *irfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     need("irfftn", is_complex(x.dtype), x);
-    const Axes axes("irfftn", a[1], x);
-    if (!axes.count) fail(PyExc_RuntimeError, "irfftn: expected at least one axis");
+    const Axes axes("irfftn", a[1], x, 1);
     const int64_t last = axes.axes[axes.count - 1], size = as_int(a[2]);
     if (size < 1 || x.shape()[last] != size / 2 + 1)
         fail(PyExc_RuntimeError, "irfftn: expected n // 2 + 1 places along the axis; got %lld for n = %lld",

@@ -83,9 +83,9 @@ static void fold(const T *x_re, const T *x_im, int64_t n, int64_t many, const T 
     for (int64_t k = 0; k < n; k++) {
         const T *xr = x_re + k * many, *xi = x_im + k * many, *yr = x_re + (n - k) * many, *yi = x_im + (n - k) * many;
         for (int64_t b = 0; b < many; b++) {
-            const T dr = xr[b] - yr[b], ui = k ? xi[b] : T(0), vi = k ? yi[b] : T(0), di = ui + vi;  // those of the first and the last do not count
+            const T dr = xr[b] - yr[b], di = xi[b] + yi[b];
             re[k * many + b] = xr[b] + yr[b] - di * c[k] + dr * s[k];
-            im[k * many + b] = ui - vi + dr * c[k] + di * s[k];
+            im[k * many + b] = xi[b] - yi[b] + dr * c[k] + di * s[k];
         }
     }
 }
