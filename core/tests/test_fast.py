@@ -628,9 +628,9 @@ def test_what_autocast_sees_as_one_operation_is_reached_at_once_without_it() -> 
         assert "call" not in asked(call)
         with mt.no_grad():
             assert "call" not in asked(call)
-        with mt.autocast("cpu", dtype=mt.bfloat16):
+        with mt.autocast(X.device.type, dtype=mt.bfloat16):
             assert "call" in asked(call)
-    with mt.autocast("cpu", dtype=mt.bfloat16):
+    with mt.autocast(X.device.type, dtype=mt.bfloat16):
         assert mt.einsum("ij,jk->ik", X, Y).dtype is mt.bfloat16 and F.mse_loss(X.bfloat16(), Y).dtype is mt.float32
     with pytest.raises(TypeError, match="mse_loss: argument 'input' must be Tensor, not int"):
         F.mse_loss(1, X)
@@ -675,7 +675,8 @@ def test_several_results_get_the_places_that_they_get_in_python() -> None:
         assert [place() for place in places] == [None, None]
     assert found[0] == found[1]
     x = X.clone().requires_grad_()
-    for call in (x.unbind, functools.partial(x.split, 2), functools.partial(mt.linalg.qr, x)):
+    factored = [functools.partial(mt.linalg.qr, x)] if X.device.backend.mutable else []  # strict's own is made of more
+    for call in (x.unbind, functools.partial(x.split, 2), *factored):
         call()
         assert not {"__init__", "record"} & {*asked(call)} and [t._node.number for t in call()][:2] == [0, 1]
 
@@ -714,7 +715,8 @@ def test_memory_may_end_anywhere() -> None:
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
     calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
-    calls += [lambda: c.normal_(1.0, 0.5), lambda: X.mean(1), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
+    calls += [lambda: c.normal_(1.0, 0.5)] if X.device.backend.mutable else []  # elsewhere a draw is thousands of allocations
+    calls += [lambda: X.mean(1), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
     calls += [lambda: a.unbind(), lambda: X.data, lambda: X.shape[:1], lambda: X.size(1)]
     calls += [lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
@@ -813,6 +815,7 @@ def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
     assert drawn() == found
 
 
+@MUTABLE
 def test_to_fill_a_tensor_with_numbers_is_a_fast_case() -> None:
     x = mt.zeros(4, 4)
     for part in (x, x[1:], x.t(), x.detach(), x.half()):
