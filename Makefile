@@ -66,8 +66,8 @@ test: $(VENV)/.test
 	fi
 
 # What of the core's tests asks most of Python itself: memory, processes, pickles, signatures, the words of its errors.
-OF_PYTHON := autograd_function autograd_memory autograd_tools data errors_teach fast func_vmap interop lazy misuse multiprocessing \
-    overrides parts plugins printing robust serialize serialize_objects storage
+OF_PYTHON := autograd_function autograd_memory autograd_tools data errors_teach fast fast_draws fast_memory func_vmap interop lazy misuse \
+    multiprocessing overrides parts plugins printing robust serialize serialize_objects storage
 # Its C extension is for one instruction set, so that its size says nothing.
 newer: CEXT_OPTIONS := -C setup-args=-Dsets=native
 newer: export OMP_NUM_THREADS = 1
@@ -161,7 +161,7 @@ sanitize: $(VENV)/.test
 	    core/accelerator/engine.c -o $(SANITIZED)/mortice/_engine.so
 	LD_PRELOAD="$(foreach name,$(RUNTIMES),$(shell $(CXX) -print-file-name=$(name)))" PYTHONPATH=$(CURDIR)/$(SANITIZED) \
 	PYTHONMALLOC=malloc MORTICE_NUM_THREADS=$(if $(filter thread,$(KIND)),3,2) OMP_NUM_THREADS=1 \
-	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests core/tests/test_fast.py --pyargs mortice_conformance \
+	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests $(wildcard core/tests/test_fast*.py) --pyargs mortice_conformance \
 	    --mortice-backend cpu_cext $(ARGS); \
 	status=$$?; \
 	if grep -lE 'runtime error|SUMMARY|ERROR: ' $(SANITIZED)/report.* 2>/dev/null; then cat $(SANITIZED)/report.*; exit 1; fi; \

@@ -6,7 +6,7 @@
 `_fill`, `ops.arguments.numpy_names`, `modes.autocasting`, and `mutation.quickly`, `directly`, `write` and `plain` do in the
 usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
-environment. tests/test_fast.py compares the two.
+environment. tests/test_fast*.py compare the two.
 """
 
 from __future__ import annotations

@@ -8,27 +8,24 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import gc
 import inspect
 import os
 import pickle
 import subprocess
 import sys
-import threading
-import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from fast_asked import asked
 
 import mortice as mt
 from mortice import fast, node
 from mortice.modes import modes, special
 from mortice.node import Const, OpNode
 from mortice.op import OPS, Op
-from mortice.shape import SIZES
 from mortice.tensor import TensorBase
 
 pytestmark = pytest.mark.skipif(fast._engine is None, reason="mortice._engine was not built (no compiler, or MORTICE_PURE)")
@@ -113,23 +110,6 @@ def differs(call: Callable[..., Any], make: Callable[[], list[Any]]) -> bool:
     with python():
         expected = outcome(call, make)
     return outcome(call, make) != expected
-
-
-def asked(call: Callable[[], Any]) -> list[str]:
-    """Return the names of mortice's functions in Python that a call comes to."""
-    called = []
-
-    def note(frame: Any, event: str, arg: Any) -> None:
-        package, _, module = frame.f_globals["__name__"].partition(".")
-        if event == "call" and package == "mortice" and not module.startswith("backends."):  # what a kernel calls is its own
-            called.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return called
 
 
 def grown(*tensors: Any) -> list[Callable[[], list[Any]]]:
@@ -681,94 +661,6 @@ def test_several_results_get_the_places_that_they_get_in_python() -> None:
         assert not {"__init__", "record"} & {*asked(call)} and [t._node.number for t in call()][:2] == [0, 1]
 
 
-def test_nothing_is_left_behind() -> None:
-    x, y = mt.ones(4, 4, requires_grad=True), mt.ones(4, 4)
-
-    def work() -> None:
-        for _ in range(50):
-            z = (x * y + x)[1:3]
-            z = (2 * z - 1).softmax(1).t()[0]
-            z.sum().backward()
-            x.grad = None
-            mt.nn.functional.layer_norm(mt.exp(y), (4,))
-            mt.nn.functional.layer_norm(x, (4,)).detach().mul_(y).clamp_(0, 1)
-            assert y.data[1:].normal_(0, 0.5).shape[1:] == (4,) and y.mean(1).size(0) == 4
-            for wrong in (lambda: x + mt.ones(3), lambda: x[9], lambda: x.softmax(7)):
-                with contextlib.suppress(RuntimeError, IndexError):
-                    wrong()
-
-    work()
-    gc.collect()
-    before = len(gc.get_objects())
-    watched = (x, y, x.shape, x._device, x.dtype, None, True, mt.mul, mt.mul.op)
-    counts = [sys.getrefcount(o) for o in watched]
-    work()
-    gc.collect()
-    assert len(gc.get_objects()) <= before + 5
-    assert all(abs(sys.getrefcount(o) - n) < 25 for o, n in zip(watched, counts))
-
-
-def test_memory_may_end_anywhere() -> None:
-    """Every allocation of a call fails in turn: a MemoryError is all that comes of it."""
-    testing = pytest.importorskip("_testcapi", reason="this Python is built without its test modules")
-    a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
-    c = Y.clone()
-    calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
-    calls += [lambda: (a * b).backward(Y, inputs=[a]), lambda: (a.exp() + b).backward(Y)]
-    calls += [lambda: c.normal_(1.0, 0.5)] if X.device.backend.mutable else []  # elsewhere a draw is thousands of allocations
-    calls += [lambda: X.mean(1), lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
-    calls += [lambda: a.unbind(), lambda: X.data, lambda: X.shape[:1], lambda: X.size(1)]
-    calls += [lambda: mt.nn.functional.layer_norm(a, (4,))]
-    gc.disable()
-    try:
-        for call in calls:
-            for _ in range(3):
-                call()
-            succeeded = False
-            for start in range(1000):
-                testing.set_nomemory(start, start + 1)
-                try:
-                    call()
-                    succeeded = True
-                except MemoryError:
-                    succeeded = False
-                except SystemError as error:
-                    # NumPy forgets to set the error: within a plugin, or it is named.
-                    assert "ufunc" in str(error) or "mortice_" in traceback.extract_tb(error.__traceback__)[-1].filename
-                    succeeded = False
-                finally:
-                    testing.remove_mem_hooks()
-            assert succeeded
-    finally:
-        gc.enable()
-    (a * b)[1:3].sum().backward()
-    assert a.grad is not None
-
-
-def test_threads() -> None:
-    wrong: list[Any] = []
-    shared = X.clone().requires_grad_()
-
-    def work(number: int) -> None:
-        try:
-            for i in range(300):
-                with mt.no_grad() if i % 3 == number else contextlib.nullcontext():
-                    z = (shared * number + shared)[i % 4]
-                    if z.requires_grad is (i % 3 == number) or z.tolist() != (X[i % 4] * (number + 1)).tolist():
-                        wrong.append((number, i))
-                    if i % 100 == 0:
-                        SIZES.clear()
-        except Exception as error:  # noqa: BLE001 - told below
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong and special == [0]
-
-
 def test_it_is_switched_off_by_the_environment() -> None:
     program = "import mortice as mt; from mortice import fast; print(fast._engine is None, (mt.ones(2) * 2 + 1)[0:1].tolist())"
     env = {**os.environ, "MORTICE_PURE": "1"}
@@ -788,107 +680,6 @@ def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str,
     with pytest.warns(RuntimeWarning, match=f"does not fit this mortice and is not used: .*{said}.* Install mortice anew"):
         assert fast.install(Op, len) is len
     assert fast._engine is None and fast.stand_before(fast.ONE, mt.exp.op, len) is len
-
-
-DRAWS: list[Any] = [
-    lambda g: mt.rand(3, 5, generator=g), lambda g: mt.randn(7, dtype=mt.float64, generator=g),
-    lambda g: mt.randint(-3, 9, (4,), generator=g), lambda g: mt.randperm(11, generator=g),
-    lambda g: mt.empty(6).bernoulli_(0.25, generator=g), lambda g: mt.rand(0, generator=g),
-    lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
-    lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
-    lambda g: mt.bernoulli(mt.linspace(0, 1, 9), generator=g), lambda g: mt.empty(4).bernoulli_(mt.tensor(0.5), generator=g),
-    lambda g: mt.randint(200, 256, (4,), dtype=mt.uint8, generator=g), lambda g: mt.empty(5).exponential_(generator=g),
-    lambda g: mt.empty(3, 4).normal_(generator=g), lambda g: mt.empty(3, 4, dtype=mt.float64).normal_(0, 0.02, generator=g),
-    lambda g: mt.zeros(3, 4).t()[1:].uniform_(generator=g)._base, lambda g: mt.zeros(3, 4).t().uniform_(0, 1 / 3, generator=g),
-    lambda g: mt.empty(2, dtype=mt.complex64).normal_(generator=g), lambda g: mt.empty(4).normal_(mt.tensor(2.0), generator=g),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("draw", DRAWS)
-def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
-    def drawn() -> Any:
-        g = mt.Generator().manual_seed(5)
-        return draw(g).tolist(), draw(g).tolist(), g.offset
-
-    found = drawn()
-    monkeypatch.setattr("mortice.ops.random._in_c", None)
-    assert drawn() == found
-
-
-@MUTABLE
-def test_to_fill_a_tensor_with_numbers_is_a_fast_case() -> None:
-    x = mt.zeros(4, 4)
-    for part in (x, x[1:], x.t(), x.detach(), x.half()):
-        for fill in (part.normal_, part.uniform_, part.exponential_, functools.partial(part.normal_, 0.0, 0.02)):
-            before = part._version
-            assert "_draw" not in asked(lambda fill=fill: fill()) and part._version == before + 1
-    with mt.no_grad():
-        assert "_draw" not in asked(mt.zeros(3, requires_grad=True).normal_)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        mt.zeros(3, requires_grad=True).normal_()
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-        mt.zeros(1).expand(3).normal_()
-    kept = (mt.ones(3, requires_grad=True) * 1).exp()
-    kept.normal_()
-    assert kept.grad_fn is not None
-
-
-def test_a_stream_at_its_end_gives_no_more() -> None:
-    g = mt.Generator()
-    g._set(0, 2**64 - 5)
-    with pytest.raises(RuntimeError, match="all the stream has left"):
-        mt.rand(5, generator=g)
-    assert mt.rand(4, generator=g).shape == (4,) and g.offset == 2**64 - 1
-
-
-def test_draws_of_several_threads_share_no_words() -> None:
-    g = mt.Generator().manual_seed(1)
-    found: list[float] = []
-    work = lambda: [found.extend(mt.rand(2, dtype=mt.float64, generator=g).tolist()) or g.take(1) for _ in range(500)]
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert g.offset == 6000 and len(set(found)) == 4000
-
-
-MEANWHILE = """
-import gc, mortice as mt
-
-class Last:
-    def __init__(self, t, names):
-        self.itself, self.t, self.names = self, t, names
-
-    def __del__(self):
-        for name in self.names:
-            delattr(self.t, name)
-
-def outcome(call, names):
-    given = x, y = mt.ones(3), mt.ones(3, requires_grad=True)
-    for t in given:
-        gc.collect()
-        Last(t, names)
-        try:
-            call(x, y)
-        except (AttributeError, RuntimeError):
-            pass
-
-at = mt.tensor([0, 1, 0])
-calls = (
-    lambda x, y: x.add_(x), lambda x, y: x.detach(), lambda x, y: x[0], lambda x, y: x.scatter_(0, at, x), lambda x, y: x.view(3, 1),
-    lambda x, y: x * y, lambda x, y: mt.cat([x, y]), lambda x, y: mt.addcmul(x, y, y), lambda x, y: mt.where(x > 0, x, y),
-)
-for names in ([], ["_data"], ["_device"], ["dtype"], ["shape"], ["_storage"], ["_node"], ["_leaf"], ["_rg"]):
-    for call in calls:
-        outcome(call, names)
-    gc.freeze()  # modules are imported by now
-    gc.set_threshold(1)
-"""
-
-
-def test_what_a_finalizer_takes_from_an_operand_meanwhile_ends_in_an_error_at_worst() -> None:
-    subprocess.run([sys.executable, "-c", MEANWHILE], check=True)
 
 
 @pytest.mark.skipif(not hasattr(fast._engine, "crc32"), reason="this processor has no products without carries")

@@ -502,17 +502,6 @@ def test_what_is_no_tensor_is_returned_as_it_is_where_out_dims_is_none() -> None
         vmap(lambda v: (v, "word"))(x)
 
 
-def test_models_to_be_stacked_agree_in_mode_and_in_what_is_trained() -> None:
-    models = [nn.Linear(2, 2) for _ in range(2)]
-    models[1].eval()
-    with pytest.raises(RuntimeError, match="same training/eval mode"):
-        stack_module_state(models)
-    models[0].eval()
-    models[0].bias.requires_grad_(False)
-    with pytest.raises(RuntimeError, match="bias of all models to have the same .requires_grad"):
-        stack_module_state(models)
-
-
 def test_the_vmap_of_a_function_is_told_of_tensors_inside_lists_too() -> None:
     class Weighted(mt.autograd.Function):
         @staticmethod
@@ -534,68 +523,6 @@ def test_the_vmap_of_a_function_is_told_of_tensors_inside_lists_too() -> None:
     Weighted.vmap = staticmethod(lambda info, in_dims, parts, factor, by: (factor, (0,)))  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="returned an incompatible"):
         vmap(lambda x, w: Weighted.apply([x, y], w, 3.0))(x, w)
-
-
-# ---- functional_call ----
-
-
-class Tied(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.l1 = nn.Linear(1, 1)
-        self.tied_bias = self.l1.bias
-        self.register_buffer("buffer", mt.ones(1))
-        self.register_buffer("tied_buffer", self.buffer)
-
-    def forward(self, x):
-        return self.l1(x) + self.tied_bias + self.buffer + self.tied_buffer
-
-
-def test_functional_call_gives_one_value_to_all_names_of_a_tensor():
-    module, x = Tied(), mt.tensor([[3.0]])
-    values = {"l1.weight": mt.tensor([[2.0]]), "l1.bias": mt.tensor([5.0]), "buffer": mt.tensor([7.0])}
-    before = {name: t for name, t in module.state_dict(keep_vars=True).items()}
-    assert functional_call(module, values, x, strict=True).item() == 6 + 5 + 5 + 7 + 7
-    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'tied_bias', 'tied_buffer'"):
-        functional_call(module, values, x, tie_weights=False, strict=True)
-    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'more'"):
-        functional_call(module, {**values, "more": mt.ones(1)}, x, strict=True)
-    with pytest.raises(ValueError, match=r"multiple values for keys \['l1.bias', 'tied_bias'\]"):
-        functional_call(module, {**values, "tied_bias": mt.zeros(1)}, x)
-    assert functional_call(module, {**values, "tied_bias": mt.zeros(1)}, x, tie_weights=False).item() == 6 + 5 + 0 + 7 + 1
-    with pytest.raises(ValueError, match=r"\['l1.bias'\] appeared in multiple dictionaries"):
-        functional_call(module, (values, {"l1.bias": mt.zeros(1)}), x)
-    assert all(module.get_parameter(n) is before[n] for n in ("l1.weight", "tied_bias")) and module.buffer is before["buffer"]
-
-
-def test_functional_call_takes_other_attributes_and_gives_back_what_is_set_anew():
-    class Counter(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.scale, self.name = mt.ones(1), "plain"
-            self.register_buffer("count", mt.zeros(1))
-
-        def forward(self, x):
-            self.count = self.count + 1
-            return x * self.scale + getattr(self, "extra", 0), tuple(self.parameters())
-
-    module = Counter()
-    given = {"scale": mt.tensor([3.0]), "count": mt.tensor([5.0]), "extra": nn.Parameter(mt.tensor([1.0]))}
-    out, parameters = functional_call(module, given, mt.tensor([2.0]))
-    assert out.item() == 7 and parameters == (given["extra"],) and given["count"].item() == 6
-    assert module.scale.item() == 1 and module.count.item() == 0 and not hasattr(module, "extra") and not module._parameters
-    for wrong in ({"name": mt.ones(1)}, {"scale": 3.0}):
-        with pytest.raises(TypeError, match="is not an instance of mortice.Tensor"):
-            functional_call(module, wrong, mt.ones(1))
-    with pytest.raises(AttributeError):
-        functional_call(module, {"none.weight": mt.ones(1)}, mt.ones(1))
-    assert module.name == "plain" and module.scale.item() == 1
-
-
-def test_functional_call_of_a_module_in_a_circle():
-    module = Tied()
-    module.l1.whole = module
-    assert functional_call(module, {"l1.whole.l1.weight": mt.zeros(1, 1)}, mt.ones(1, 1), tie_weights=False).shape == (1, 1)
 
 
 def test_checks_of_values_look_at_all_samples() -> None:
@@ -736,28 +663,6 @@ def test_a_custom_function_may_write_to_its_input_unseen() -> None:
     assert Doubled.apply(x) is x and x._version == before + 1
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_associative_scan_gives_running_results_and_their_gradients(length: int, reverse: bool) -> None:
-    from mortice._higher_order_ops.associative_scan import associative_scan
-
-    def combine(left: Any, right: Any) -> Any:
-        return left[0] * right[0], right[0] * left[1] + right[1]
-
-    a, b, weights = draw(2, length, 3).requires_grad_(), draw(2, length, 3).requires_grad_(), draw(2, length, 3)
-    products, states = associative_scan(combine, (a, b), 1, reverse=reverse, combine_mode="generic")
-    state, product, expected = mt.zeros(2, 3, dtype=f64), mt.ones(2, 3, dtype=f64), []
-    for i in reversed(range(length)) if reverse else range(length):
-        state, product = a[:, i] * state + b[:, i], product * a[:, i]
-        expected.append((product, state))
-    by_hand = [mt.stack(x[::-1] if reverse else x, 1) for x in zip(*expected, strict=True)]
-    mt.testing.assert_close((products, states), tuple(by_hand))
-    grads, expected_grads = (
-        mt.autograd.grad((p + s * weights).sum(), (a, b)) for p, s in ((products, states), by_hand)
-    )
-    mt.testing.assert_close(grads, expected_grads)
-
-
 def test_libraries_ask_whether_a_transform_runs() -> None:
     active = mt._C._are_functorch_transforms_active
     seen = []
@@ -772,77 +677,6 @@ def test_libraries_ask_whether_a_tensor_is_a_sample() -> None:
     vmap(lambda x: seen.append((batched(x), batched(mt.ones(2)))) or x)(mt.ones(2))
     mt.func.jvp(lambda x: seen.append(batched(x)) or x, (mt.ones(2),), (mt.ones(2),))
     assert seen == [(True, False), False] and not batched(mt.ones(2))
-
-
-def test_associative_scan_refuses_what_has_no_length() -> None:
-    from mortice._higher_order_ops import associative_scan
-
-    with pytest.raises(ValueError, match="expected tensors that are not empty along dim 0"):
-        associative_scan(mt.add, mt.ones(0, 2), 0)
-    with pytest.raises(ValueError, match="expected combine_mode 'pointwise' or 'generic'; got 'other'"):
-        associative_scan(mt.add, mt.ones(2), 0, combine_mode="other")
-
-
-def test_functorch_takes_a_module_s_state_apart():
-    from mortice import functorch
-
-    model = mt.nn.Sequential(mt.nn.Linear(2, 2), mt.nn.BatchNorm1d(2))
-    for p in model.parameters():
-        mt.nn.init.ones_(p)
-    x = mt.tensor([[1.0, 2.0], [3.0, 5.0]])
-    f, params = functorch.make_functional(model[0])
-    assert f(params, x).tolist() == [[4.0, 4.0], [9.0, 9.0]]
-    assert f((params[0] * 2, params[1]), x).tolist() == [[7.0, 7.0], [17.0, 17.0]]
-    assert params[0] is not model[0].weight and params[0].requires_grad
-    assert not functorch.make_functional(model[0], disable_autograd_tracking=True)[1][0].requires_grad
-    with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
-        functorch.make_functional(model)
-    with pytest.raises(ValueError, match="zip"):
-        f(params[:1], x)
-    f, params, buffers = functorch.make_functional_with_buffers(model)
-    f(params, buffers, x)
-    assert buffers[2].item() == 1 and model[1].num_batches_tracked.item() == 0
-    f, params, buffers = functorch.combine_state_for_ensemble([model, model, model])
-    f.eval()
-    assert params[0].shape == (3, 2, 2) and not params[0].requires_grad and buffers[2].shape == (3,)
-    assert functorch.vmap(f, (0, 0, None))(params, buffers, x).shape == (3, 2, 2)
-
-
-def test_control_flow_runs_the_branch_and_the_loop_that_the_values_ask_for():
-    x = mt.tensor([1.0, 2.0], requires_grad=True)
-    for pred, expected in ((True, [2.0, 4.0]), (mt.tensor([False]), [3.0, 12.0]), (mt.tensor(0.5), [2.0, 4.0]), (0, [3.0, 12.0])):
-        out = mt.cond(pred, lambda a: a**2, lambda a: a**3, (x,))
-        assert mt.autograd.grad(out.sum(), x)[0].tolist() == expected
-    assert mt.cond(True, lambda: 1, lambda: 2) == 1
-    i, y = mt.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * a), (mt.tensor(0), x))
-    assert i.item() == 3 and mt.autograd.grad(y.sum(), x)[0].tolist() == [8.0, 8.0 * 2**7]
-    assert mt.while_loop(lambda t: t["n"] > 0, lambda t: [{"n": t["n"] - 1}], [{"n": 4}]) == ({"n": 0},)
-
-
-def test_control_flow_refuses_what_it_cannot_follow():
-    x = mt.ones(2)
-    for pred, text in (("s", "bool or tensor, but got 's'"), (x, r"single-element tensor, but got shape \(2,\)")):
-        with pytest.raises(RuntimeError, match=text):
-            mt.cond(pred, mt.exp, mt.log, (x,))
-    with pytest.raises(RuntimeError, match="both branches to be callable"):
-        mt.cond(True, mt.exp, 1, (x,))
-    for operands in (x, (x, 3)):
-        with pytest.raises(RuntimeError, match="operands to be a tuple of"):
-            mt.cond(True, mt.exp, mt.log, operands)
-    for body in (lambda a: (a[:1],), lambda a: (a.double(),), lambda a: (a, a), lambda a: 1.0):
-        with pytest.raises(RuntimeError, match="body_fn to return what it takes"):
-            mt.while_loop(lambda a: a.sum() > 0, body, (x,))
-    for args, text in (((1, mt.exp, (x,)), "callable"), ((mt.exp, mt.exp, x), "tuple or list"), ((mt.exp, mt.exp, ("s",)), "numbers")):
-        with pytest.raises(RuntimeError, match=text):
-            mt.while_loop(*args)
-
-
-def test_numbers_that_a_compiler_may_not_know_are_numbers():
-    assert (mt.sym_int(3.7), mt.sym_int(-3.7), mt.sym_float(2), mt.sym_sqrt(4), mt.sym_sum([1, 2])) == (3, -3, 2.0, 2.0, 3)
-    assert [type(v) for v in (mt.sym_max(3, 2.0), mt.sym_min(1, 2.0), mt.sym_max(1, 2))] == [float, float, int]
-    assert mt.sym_not(True) is False and mt.sym_not(mt.tensor([True])).tolist() == [False] and mt.sym_ite(False, 1, 2) == 2
-    with pytest.raises(TypeError, match="two values of one type"):
-        mt.sym_ite(True, 1, 2.0)
 
 
 @pytest.mark.parametrize("jump", [mt.relu, nn.functional.leaky_relu, lambda x: nn.functional.max_pool1d(x[None], 2)[0]])
