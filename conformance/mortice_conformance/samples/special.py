@@ -10,12 +10,14 @@ from mortice_conformance.record import EDGES, sample
 
 sample("erf", r.erf, values=EDGES, zeros=True)
 sample("erfc", r.erfc, values=EDGES)
-sample("erfcx", r.erfcx, values=(0.0, 1.0, -1.0, 3.0, 30.0, 1e4, float("inf")), kind="special")
+sample("erfcx", r.erfcx, values=(0.0, 1.0, -1.0, 3.0, 30.0, 1e4, 1.7e38, float("inf")), kind="special")
 sample(
     "erfinv", r.erfinv, unit, values=(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, float("nan"), 0.999, 1e-6), kind="special"
 )
-sample("lgamma", r.lgamma, above_two, values=(0.0, 0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
-sample("digamma", r.digamma, above_two, values=(0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
+# Far below zero there still are fractions, down to half a unit at 2**22 (float32) and at 2**51 (float64).
+_BELOW = (-1.5, -2097153.25, -3000000.5, -8388607.5, -2886358191869878.5)
+sample("lgamma", r.lgamma, above_two, values=(0.0, 0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan"), *_BELOW), kind="special")
+sample("digamma", r.digamma, above_two, values=(0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan"), *_BELOW), kind="special")
 sample("polygamma", r.polygamma, positive, attrs=[{"n": 1}, {"n": 2}], kind="special")
 sample("zeta", r.zeta, above_one, positive, kind="special", grad=(1,))
 sample("logit", lambda x, eps: np.log(x / (1 - x)), probability, attrs=[{"eps": None}], values=(0.0, 0.5, 1.0), kind="smooth",

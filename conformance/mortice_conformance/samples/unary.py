@@ -29,7 +29,7 @@ sample("positive", lambda x: x, call=lambda x: mt.positive(x) * 1, dtypes="uifc"
 
 # ---- roots and powers ----
 sample("sqrt", np.sqrt, positive, values=EDGES, kind="arithmetic", zeros=True)
-sample("rsqrt", lambda x: 1 / np.sqrt(x), positive, values=EDGES)
+sample("rsqrt", lambda x: 1 / np.sqrt(x), positive, values=(*EDGES, 1e-40, 1e-310))
 sample("square", lambda x: x if x.dtype.kind == "b" else x * x, values=EDGES, kind="arithmetic")
 sample("reciprocal", lambda x: 1 / x, nonzero, values=EDGES, zeros=True)
 

@@ -99,7 +99,7 @@ def _erfcx_far(k: Any, x: Buffer) -> Buffer:
     i = single(k, x)
     t = k.divide(k.subtract(x, _ERFCX_CENTRE[i]), k.add(x, _ERFCX_CENTRE[i]))
     t = k.where(k.equal(x, math.inf), 1.0, t)
-    return k.divide(horner(k, _ERFCX[i], t), k.add(k.multiply(x, 2.0), 1.0))
+    return k.divide(k.multiply(horner(k, _ERFCX[i], t), 0.5), k.add(x, 0.5))  # twice x may be infinite
 
 
 def _exp_square(k: Any, x: Buffer, sign: float) -> Buffer:

@@ -104,12 +104,12 @@ INLINE vd v_sqrt(vd x) {
 // 1 / sqrt(x): the machine's estimate and Newton's steps are faster than a root and a division.
 template <class V> INLINE V v_rsqrt(V x) {
 #if defined(__AVX512F__)
-    V y, half = x * num<V>(0.5), gap;
+    V y, gap;  // the half is taken of y: of a subnormal x it would lose a bit
     if constexpr (is_single<V>) y = (V)_mm512_maskz_rsqrt14_ps(0xffff, (__m512)x);
     else y = (V)_mm512_maskz_rsqrt14_pd(0xff, (__m512d)x);
     V start = y;
-    if constexpr (!is_single<V>) y = fma(y, fma(-half * y, y, num<V>(0.5)), y);
-    gap = fma(-half * y, y, num<V>(0.5));
+    if constexpr (!is_single<V>) y = fma(y, fma(-x * y, y * num<V>(0.5), num<V>(0.5)), y);
+    gap = fma(-x * y, y * num<V>(0.5), num<V>(0.5));
     return select(gap == gap, fma(y, gap, y), start);
 #else
     return num<V>(1) / v_sqrt(x);

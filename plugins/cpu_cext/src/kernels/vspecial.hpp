@@ -91,7 +91,7 @@ template <class V> SHARED V erfcx_far(V x) {
                  0.00015062069780480338, -2.4398210172972927e-05, -1.1218964505710102e-05, 5.706733362701008e-06,
                  2.877025857665674e-07, -8.19700634763782e-07, 8.213761803087083e-08, 1.033047793704518e-07,
                  -2.3111228570602045e-08, -9.636754390628351e-09, 3.389301783205648e-09);
-    return p / fma(x, num<V>(2), num<V>(1));
+    return p * num<V>(0.5) / (x + num<V>(0.5));  // twice x may be infinite
 }
 
 // exp(sign x**2) for x >= 0, as accurate as exp although the square is rounded: that of a coarse x is not, and of the small
@@ -160,8 +160,8 @@ template <class V> INLINE V v_erfinv(V x) {
 
 // x - the nearest whole number, for any x
 template <class V> INLINE V from_nearest(V x) {
-    V whole = select(v_abs(x) < num<V>(0x1p21f, 0x1p50), nearest(x), x);
-    return x - whole;
+    V a = v_abs(x), magic = num<V>(0x1p23f, 0x1p52), whole = select(a < magic, (a + magic) - magic, a);
+    return flip_sign(a - whole, sign_of(x));
 }
 template <class V> INLINE ints_of<V> is_pole(V x) {
     ints_of<V> whole = (v_abs(x) >= num<V>(0x1p23f, 0x1p52)) | (from_nearest(x) == num<V>(0));
