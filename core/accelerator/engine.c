@@ -503,7 +503,7 @@ static PyObject *beneath(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject 
 }
 
 /* A public function that is no op. `ask(function, values, names)` gives the call to the class of an argument that is no tensor,
-   or returns NotImplemented. Where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
+   or returns NotImplemented. Where it fails, `explain(function, error, values, names)`
    may know which operand is to blame, and returns the error to raise instead, or None. */
 static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
@@ -522,7 +522,7 @@ static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t narg
         PyErr_Clear();
         found = PyObject_Vectorcall(f->python, args, nargsf, names);
     }
-    if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
+    if (found || !PyErr_ExceptionMatches(PyExc_Exception)) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);

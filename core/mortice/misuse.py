@@ -12,6 +12,7 @@ from types import FunctionType
 
 from mortice import call, fast
 from mortice.dtype import DType
+from mortice.errors import DataError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ _PLAIN = frozenset(("int", "float", "bool", "str", "None"))
 _REFUSALS = {
     "object cannot be interpreted as an integer": "an integer", "object is not subscriptable": "a Tensor",
     "argument must be a string or a real number, not": "a number", "object is not iterable": "a tuple", "has no len()": "a tuple",
+    "must be real number, not": "a number", "could not convert string to float": "a number",
 }  # fmt: skip
+# Where a tensor that is no number refuses to be one; the function that asked for the number knows more.
+_CONVERSIONS = {"__bool__": "a number", "__index__": "an integer", "_scalar": "a number", "item": "a number"}
 _RAISING = (opmap["RAISE_VARARGS"], opmap["RERAISE"])
 _guarded: dict[Any, Any] = {}
 
@@ -33,8 +37,9 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     from inspect import signature
 
     trace: Any = error.__traceback__
+    asking = trace
     while trace is not None and trace.tb_next:
-        trace = trace.tb_next
+        asking, trace = trace, trace.tb_next
     # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
     if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):
         return None
@@ -44,8 +49,13 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     except TypeError:  # there are too few, or too many: Python's own error says which
         return None
     if not isinstance(error, AttributeError):
-        said = trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISING
-        return None if said else _mistyped(fn, signature(fn).parameters, given) or _refused(fn, str(error), given)
+        frame, parameters = trace.tb_frame, signature(fn).parameters
+        ours = asking.tb_frame.f_globals.get("__name__", "").startswith("mortice.")  # and no program's, which was called back
+        wanted = _CONVERSIONS.get(frame.f_code.co_name) if ours else None
+        if frame.f_code.co_code[trace.tb_lasti] in _RAISING and not wanted and not isinstance(error, DataError):
+            return None  # it says what is wrong
+        found = _mistyped(fn, parameters, given)
+        return found or (_no_number(fn, parameters, frame.f_locals["self"], wanted, given) if wanted else _refused(fn, str(error), given))
     wanted = _who_has(error.name)
     if wanted is None or isinstance(error.obj, call.Tensor):
         return None
@@ -76,11 +86,25 @@ def _mistyped(fn: Any, parameters: Any, given: dict[str, Any]) -> TypeError | No
     return None
 
 
+def _no_number(fn: Any, parameters: Any, tensor: Any, wanted: str, given: dict[str, Any]) -> TypeError | None:
+    """Return the error for the tensor that stood where a number was wanted: an argument, or in one, or which one was taken apart."""
+    if tensor.numel() == 1:
+        return None
+    held = [name for name, v in given.items() if v is tensor or isinstance(v, (list, tuple)) and any([e is tensor for e in v])]
+    others = [name for name, v in list(given.items())[1:] if isinstance(v, call.Tensor)]  # what comes first is the operand
+    found = held or [name for name in others if "Tensor" not in str(parameters[name].annotation)]
+    if len(found) != 1:
+        return None
+    inside = held and given[found[0]] is not tensor
+    what = f"expected each of `{found[0]}` to be" if inside else f"argument '{found[0]}' must be"
+    return TypeError(f"{fn.__name__}: {what} {wanted}; got a Tensor of shape {list((tensor if held else given[found[0]]).shape)}.")
+
+
 def _refused(fn: Any, text: str, given: dict[str, Any]) -> TypeError | None:
     """Return the error for the only argument, or the only one that holds an element, of the type that Python refused."""
     for said, wanted in _REFUSALS.items():
         if said in text:
-            kind = text.split("'")[1].rpartition(".")[2]
+            kind = "str" if "string to" in text else text.split(" ")[-1] if "'" not in text else text.split("'")[1].rpartition(".")[2]
             found = [name for name, value in given.items() if type(value).__name__ == kind]
             if len(found) == 1:
                 return TypeError(f"{fn.__name__}: argument '{found[0]}' must be {wanted}, not {kind}.")
@@ -91,6 +115,8 @@ def _refused(fn: Any, text: str, given: dict[str, Any]) -> TypeError | None:
 
 
 def _fits(value: Any, kind: str) -> bool:
+    if isinstance(value, call.Tensor) and (value.numel() != 1 or (kind == "int" and value.dtype.kind not in "iub")):
+        return False
     if kind in ("int", "float"):
         return hasattr(value, "__index__") or kind == "float" and hasattr(value, "__float__")
     return value is None if kind == "None" else isinstance(value, str if kind == "str" else bool)

@@ -48,12 +48,27 @@ pytestmark = pytest.mark.skipif(
         (lambda: mt.ones(4).split(1.5), "split: expected an int or a list of ints; got float."),
         (lambda: mt.autograd.gradcheck(mt.sin, 3), "autograd: expected a Tensor or a sequence of them; got int."),
         (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
+        (lambda: mt.topk(mt.ones(3), mt.ones(2)), "topk: argument 'k' must be int, not Tensor."),
+        (lambda: F.hardshrink(mt.ones(3), mt.ones(2)), "hardshrink: argument 'lambd' must be float, not Tensor."),
+        (lambda: F.layer_norm(mt.ones(3), mt.ones(4, 5)), "layer_norm: argument 'normalized_shape' must be a number; got a Tensor of"),
+        (lambda: F.avg_pool1d(mt.ones(1, 4), mt.ones(2)), "'kernel_size' must be an integer; got a Tensor of shape [2]."),
+        (lambda: mt.roll(mt.ones(3), [mt.ones(2)]), "roll: expected each of `shifts` to be an integer; got a Tensor of shape [2]."),
+        (lambda: mt.float_power(mt.ones(3), "x"), "float_power: argument 'exponent' must be a number, not str."),
     ],
 )
 def test_the_argument_is_named(call: Callable[[], object], text: str) -> None:
     with pytest.raises(TypeError, match=re.escape(text)) as caught:
         call()
     assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_tensor_that_a_program_takes_for_a_number_is_no_argument() -> None:
+    class Size:
+        def __index__(self) -> int:
+            return int(mt.ones(2).sum() if mt.ones(2) else 0)
+
+    with pytest.raises(RuntimeError, match="^Boolean value of Tensor with more than one value is ambiguous"):
+        mt.nn.functional.avg_pool1d(mt.ones(1, 4), Size())  # type: ignore[arg-type]
 
 
 def test_other_missing_attributes_stay_as_they_are() -> None:
