@@ -55,7 +55,9 @@ _LEAD = {
     "vision._internally_replaced_utils": "hub", "vision.models._api": "vision.models.weights",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = "ao.quantization distributions doctor fx masked metrics nn.utils.prune subclasses utils.summary utils.tensorboard vision".split()
+_PARTS = (
+    "ao.quantization distributions doctor fx masked metrics nn.utils.prune sparse subclasses utils.summary utils.tensorboard vision"
+).split()
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 

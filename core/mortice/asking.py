@@ -200,11 +200,12 @@ class Overridable(StandIn):
         if not isinstance(fn, Lazy):
             self.__doc__ = fn.__doc__
 
-    @property
-    def __wrapped__(self) -> Any:  # type: ignore[override]
+    def _loaded(self) -> Any:
         if isinstance(self._fn, Lazy):
             self._fn = self._fn.settle()
         return self._fn
+
+    __wrapped__ = property(_loaded)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values()) if kwargs else args
@@ -218,7 +219,7 @@ class Overridable(StandIn):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
+        return getattr(self._loaded(), name)  # not __wrapped__, which asks here again where there is nothing to load
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Overridable):  # a method is no function to handlers, though here they are the same

@@ -37,7 +37,7 @@ class Lazy:
     def load(self) -> Any:
         """Import and return what this stands for."""
         head, _, member = self.path.partition(".")
-        found = getattr(import_module(self.module), head)
+        found = getattr(_installed(self.module), head)
         found = vars(found)[member] if member else found
         return _guarded(found) if self.made_into is None else self.made_into(found)
 
@@ -102,14 +102,19 @@ def look_up(listed: dict[str, str]) -> dict[str, tuple[str, str]]:
 def load(module: str, name: str) -> Any:
     """Import what a module has of that name, a module of its own perhaps."""
     if module.endswith("."):
-        try:
-            return import_module(f"{module}{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"mortice-{name}":  # see `addresses`: a distribution that is not installed
-                raise
-            raise AttributeError(str(error)) from None
+        return _installed(f"{module}{name}")
     found = import_module(module)
     return _guarded(getattr(found, name)) if hasattr(found, name) else import_module(f"{module}.{name}")
+
+
+def _installed(module: str) -> Any:
+    """Import the module that an attribute is in; what a distribution has that is not installed is no attribute."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("mortice-"):  # see `addresses`
+            raise
+        raise AttributeError(str(error)) from None
 
 
 def _guarded(value: Any) -> Any:

@@ -105,6 +105,23 @@ def test_what_needs_the_part_quantization_says_so(name: str, tmp_path: Path) -> 
     assert "pip install 'mortice[quantization]'" in run_without(["quantization"], code, tmp_path)
 
 
+def test_what_needs_the_part_sparse_says_so_and_dense_tensors_lack_nothing(tmp_path: Path) -> None:
+    asked = (
+        "mortice.sparse", "mortice.sparse_coo_tensor([[0]], [1.0], (2,))", "mortice.zeros(2, layout=mortice.sparse_coo)",
+        "x.to_sparse()", "x.as_subclass(Own).to_sparse()", "x.as_subclass(Own).sparse_mask(x)",
+        "mortice.nn.Embedding(3, 2, sparse=True)(mortice.tensor([1]))",
+    )  # fmt: skip
+    code = (
+        "import mortice\nmortice.set_backend('cpu_numpy')\nclass Own(mortice.Tensor): pass\nx = mortice.ones(3)\n"
+        "assert not x.is_sparse and not hasattr(x, 'coalesce') and x.to_dense() is x and (x.as_subclass(Own) + 1).sum() == 6\n"
+        "table = mortice.nn.Embedding(3, 2)\ntable(mortice.tensor([1])).sum().backward()\nmortice.optim.Adagrad([table.weight]).step()\n"
+        f"for ask in {asked!r}:\n    try:\n        eval(ask)\n"
+        "    except (AttributeError, ModuleNotFoundError) as error:\n        print(error)"
+    )
+    said = run_without(["sparse"], code, tmp_path).splitlines()
+    assert len(said) == len(asked) and all("pip install 'mortice[sparse]'" in text for text in said)
+
+
 def test_core_with_the_c_extension_is_small() -> None:
     """As `make size`, without the installation: RECORD has a line for each file."""
     extension = pytest.importorskip("mortice_cpu_cext", reason="the size counts the C extension, which is not built here")

@@ -30,6 +30,13 @@ class _Moments(FusedOptimizer):
     _averages: tuple[str, str] = ("exp_avg", "exp_avg_sq")
     _by_count = True
 
+    def __init__(self, params: Any, **options: Any) -> None:
+        check_lr(options["lr"])
+        check_not_negative(eps=options["eps"])
+        check_betas(options["betas"])
+        check_not_negative(**{name: options[name] for name in ("weight_decay", "momentum_decay") if name in options})
+        super().__init__(params, options)
+
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         return {name: zeros(p) for name in self._averages}
 
@@ -59,18 +66,13 @@ class Adam(_Moments):
         if foreach and not capturable:
             for name, bad in [("lr", isinstance(lr, Tensor)), ("betas[0]", tensors[0]), ("betas[1]", tensors[1])]:
                 check(not bad, f"{name} as a Tensor is not supported for capturable=False and foreach=True")
-        check_lr(lr)
-        check_not_negative(eps=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
         check(all(tensors) or not any(tensors), "betas must be either both floats or both Tensors")
-        options = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+        super().__init__(
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
             foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
             decoupled_weight_decay=decoupled_weight_decay,
         )  # fmt: skip
-        super().__init__(params, options)
-        check_fused(options)
+        check_fused(self.defaults)
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         return super()._start(group, p) | ({"max_exp_avg_sq": zeros(p)} if group["amsgrad"] else {})
@@ -110,14 +112,9 @@ class Adamax(_Moments):
         weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
         capturable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_not_negative(eps=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
         super().__init__(
-            params,
-            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
-                 differentiable=differentiable, capturable=capturable),
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+            differentiable=differentiable, capturable=capturable,
         )  # fmt: skip
 
 
@@ -133,15 +130,10 @@ class NAdam(_Moments):
         weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
         foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_not_negative(eps=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(
-            params,
-            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
-                 decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
-                 capturable=capturable, differentiable=differentiable),
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach, capturable=capturable,
+            differentiable=differentiable,
         )  # fmt: skip
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
@@ -172,14 +164,9 @@ class RAdam(_Moments):
         weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_lr(lr)
-        check_not_negative(eps=eps)
-        check_betas(betas)
-        check_not_negative(weight_decay=weight_decay)
         super().__init__(
-            params,
-            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
-                 capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable),
+            params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+            capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable,
         )  # fmt: skip
 
 

@@ -29,6 +29,17 @@ constexpr DType complex_with(DType d) { return d == F64 || d == C128 ? C128 : C6
 
 extern const char *const DTYPE_NAMES[DTYPES];
 
+// Return what `body` gives for a type of so many bytes, which is all that a copy asks of elements.
+template <class F> auto by_width(int itemsize, F body) {
+    switch (itemsize) {
+        case 1: return body(uint8_t{});
+        case 2: return body(uint16_t{});
+        case 4: return body(uint32_t{});
+        case 8: return body(uint64_t{});
+        default: return body(cdouble{});
+    }
+}
+
 template <class T> struct dtype_of;
 #define MORTICE_DTYPE(T, D) template <> struct dtype_of<T> { static constexpr DType value = D; };
 MORTICE_DTYPE(bool, BOOL) MORTICE_DTYPE(uint8_t, U8) MORTICE_DTYPE(uint16_t, U16) MORTICE_DTYPE(uint32_t, U32)

@@ -109,13 +109,7 @@ bool read_tile(const Read &r, const int64_t *offset, const int64_t *sizes, int i
             default: return read_rows<0>(r, offset, sizes, itemsize);
         }
     }
-    switch (itemsize) {
-        case 1: return read_each<uint8_t>(r, offset, sizes);
-        case 2: return read_each<uint16_t>(r, offset, sizes);
-        case 4: return read_each<uint32_t>(r, offset, sizes);
-        case 8: return read_each<uint64_t>(r, offset, sizes);
-        default: return read_each<Wide>(r, offset, sizes);
-    }
+    return by_width(itemsize, [&](auto kind) { return read_each<decltype(kind)>(r, offset, sizes); });
 }
 
 // Operands of a grid: 0 is the result, 1 is x, 2 the indices.

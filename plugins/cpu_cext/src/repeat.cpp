@@ -15,8 +15,6 @@ constexpr int64_t SHORT = 512;         // elements that are repeated as a whole,
 constexpr int64_t SHORT_RUN = 32;      // times that one element is repeated: longer ones are lines in which it stands still
 constexpr int64_t PERIOD = 65536;      // bytes of a period that is laid out once
 
-struct Words { uint64_t low, high; };
-
 // Elements i.. of the output's order, n of them, of an input; writes up to 16 elements beyond.
 template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n) {
     T *out = reinterpret_cast<T *>(room);
@@ -39,13 +37,7 @@ template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n)
     }
 }
 void lay_any(char *room, const Repeated &r, int64_t i, int64_t n) {
-    switch (r.size) {
-        case 1: return lay<uint8_t>(room, r, i, n);
-        case 2: return lay<uint16_t>(room, r, i, n);
-        case 4: return lay<uint32_t>(room, r, i, n);
-        case 8: return lay<uint64_t>(room, r, i, n);
-        default: return lay<Words>(room, r, i, n);
-    }
+    by_width(r.size, [&](auto kind) { lay<decltype(kind)>(room, r, i, n); });
 }
 
 int64_t largest_size(const Repeated *in, int count, int64_t size) {

@@ -346,13 +346,7 @@ PyObject *interpolate_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
     Ref from = contiguous(x), out = make(x.dtype, x.ndim, shape);
     int64_t planes = 1;
     for (int i = 0; i < x.ndim - r.nd; i++) planes *= shape[i];
-    switch (x.itemsize()) {
-        case 1: copy_nearest<uint8_t>(r, from->data, out->data, planes); break;
-        case 2: copy_nearest<uint16_t>(r, from->data, out->data, planes); break;
-        case 4: copy_nearest<uint32_t>(r, from->data, out->data, planes); break;
-        case 8: copy_nearest<uint64_t>(r, from->data, out->data, planes); break;
-        default: copy_nearest<cdouble>(r, from->data, out->data, planes);
-    }
+    by_width(x.itemsize(), [&](auto kind) { copy_nearest<decltype(kind)>(r, from->data, out->data, planes); });
     return out.release();
 }
 

@@ -112,13 +112,7 @@ template <class Op> Tile order_tile(DType d) {
     }
 }
 Tile replace_tile(int itemsize) {
-    switch (itemsize) {
-        case 1: return write_tile<uint8_t, Replace>;
-        case 2: return write_tile<uint16_t, Replace>;
-        case 4: return write_tile<uint32_t, Replace>;
-        case 8: return write_tile<uint64_t, Replace>;
-        default: return write_tile<cdouble, Replace>;
-    }
+    return by_width(itemsize, [](auto kind) -> Tile { return write_tile<decltype(kind), Replace>; });
 }
 
 void write(const char *name, Array &out, Array &values, Array &indices, Grid<3> &grid, int axis, Tile tile,

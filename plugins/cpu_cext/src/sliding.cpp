@@ -12,17 +12,6 @@ namespace {
 
 int64_t grain_for(double work) { return std::max<int64_t>(1, static_cast<int64_t>(65536 / std::max(work, 1.0))); }
 
-// Call `body` with a type of that many bytes.
-template <class F> void by_width(int itemsize, F body) {
-    switch (itemsize) {
-        case 1: return body(uint8_t{});
-        case 2: return body(uint16_t{});
-        case 4: return body(uint32_t{});
-        case 8: return body(uint64_t{});
-        default: return body(cdouble{});
-    }
-}
-
 // ---- sliding blocks ----
 
 struct Blocks {
