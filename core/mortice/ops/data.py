@@ -9,7 +9,17 @@ from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import default_backend, devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bfloat16, dtype_of_all, get_default_dtype, int64, promote_types, scalar_dtype
+from mortice.dtype import (
+    DType,
+    as_dtype,
+    bfloat16,
+    dtype_of_all,
+    get_default_dtype,
+    int64,
+    no_float8,
+    promote_types,
+    scalar_dtype,
+)
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
@@ -50,10 +60,15 @@ def _pinned(t: Any) -> Any:
     return t.pin_memory()
 
 
+_STORING = frozenset("full tensor eye as_tensor from_numpy frombuffer load TypedStorage from_file".split())  # what takes float8
+
+
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
     """Refuse what is no dtype, and dtypes that the device does not have."""
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype)
-    if found not in device.backend.dtypes(device):
+    if found.stored is not found and name not in _STORING:
+        raise no_float8(name, found)
+    if found.stored not in device.backend.dtypes(device):
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
 
@@ -500,6 +515,8 @@ def check_lendable(x: Any) -> None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if x._device.level is not None:
         raise BufferError(str(x._device.level.no_memory("__dlpack__")))
+    if x.dtype.stored is not x.dtype:
+        raise BufferError(f"__dlpack__: expected a dtype that is exchanged; got {x.dtype}. Lend .view(mortice.uint8).")
 
 
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
@@ -534,4 +551,4 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
             "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own.",
             once=True,
         )
-    return finish(share(HostBuffer(part, (count,), dtype), where), requires_grad)
+    return finish(share(HostBuffer(part, (count,), dtype), where).view(dtype), requires_grad)

@@ -259,7 +259,8 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     kind, d = type(value), input.dtype
     if kind is float or kind is int:
         # Every float dtype holds these.
-        if not (d.kind == "f" and -60000 < value < 60000) and not (d is int64 and kind is int and -(1 << 63) <= value < 1 << 63):
+        held = d.stored is d and -60000 < value < 60000 if d.kind == "f" else d is int64 and kind is int and -(1 << 63) <= value < 1 << 63
+        if not held:
             return False
     elif (
         value.__class__ is not _call.Tensor  # other classes are asked
@@ -526,7 +527,7 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
         not backend.mutable
         or x._device.base is not x._device
         or value._device is not x._device
-        or value.dtype is not x.dtype
+        or value.dtype.stored is not x.dtype
         or (modes.grad and (x._rg or value._rg))
     ):
         return False
