@@ -12,6 +12,7 @@ from types import FunctionType
 
 from mortice import call, fast
 from mortice.dtype import DType
+from mortice.ops.arguments import switched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def guarded(value: Any) -> Any:
         return value
     made = _guarded.get(value)
     if made is None:
-        made = _guarded[value] = fast.guard(value, explain, _ask)
+        asked = switched(value) if value.__module__.startswith(_OF_TENSORS[0]) else value  # others have bodies in Python there too
+        made = _guarded[value] = fast.guard(asked, explain, _ask)
         if made is value:
             return value
         vars(made).update({**vars(value), "__wrapped__": value})

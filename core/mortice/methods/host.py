@@ -51,7 +51,7 @@ class HostValues(TensorBase):
         """Return the Python number of a one-element tensor."""
         if prod(self.shape) != 1:
             raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar. Use .tolist().")
-        value, d = self._device.backend.item(self._data), self.dtype
+        value, d = self._device.backend.item(self._data), self._dtype
         return value if d.stored is d else unpack(bytes((value,)), d)[0]
 
     def __bool__(self) -> bool:

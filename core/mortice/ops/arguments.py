@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import CO_VARARGS
 from typing import Any
 
 from mortice.errors import switch
@@ -11,34 +12,58 @@ from mortice.modes import beneath
 from mortice.tensor import TensorBase
 
 
-def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
+def _asked(fn: Callable[..., Any]) -> tuple[tuple[str | None, ...], frozenset[str], frozenset[str]]:
+    """Return the names of a function's parameters, by place, which of them are switches, and of these which may be None."""
     inner: Any = fn
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
-    code, defaults = inner.__code__, inner.__defaults__ or ()
-    start = code.co_argcount - len(defaults)
-    places = {code.co_varnames[i]: i for i, d in enumerate(defaults, start) if d.__class__ is bool}
-    switches = (*places, *[name for name, d in (inner.__kwdefaults__ or {}).items() if d.__class__ is bool])
-    first, one, several = min(places.values(), default=code.co_argcount), (*switches, "")[0], len(switches) > 1
+    code, kinds = inner.__code__, inner.__annotations__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & CO_VARARGS:  # whose places are no parameter's
+        names = (*names[: code.co_argcount], *[None] * 16, *names[code.co_argcount :])
+    maybe = frozenset([n for n in names if kinds.get(n) == "bool | None"])
+    return names[:32], maybe.union([n for n in names if kinds.get(n) == "bool"]), maybe
 
-    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = {name: args[i] for name, i in places.items() if i < len(args)}  # the 2 of x.mean(1, 2) was meant as a dim
-        for name, value in {**kwargs, **given}.items():
-            if name in switches:
-                switch(fn.__name__, name, value)
+
+def _check(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *asked: Any) -> None:
+    names, switches, maybe = asked
+    for name, value in (*zip(names, args), *kwargs.items()):  # the 2 of x.mean(1, 2) was meant as a dim
+        if name in switches and value.__class__ is not bool and (value is not None or name not in maybe):
+            switch(fn.__name__.removeprefix("torch_"), name, value)
+
+
+def _hands_over(call: Callable[..., Any], fn: Callable[..., Any], names: Any, switches: Any, maybe: Any) -> Callable[..., Any]:
+    under, _, _, usual = beneath.get(fn, (fn, (), 0, False))
+    beneath[call] = under, names, sum([1 << i for i, name in enumerate(names) if name in switches]), usual
+    return call
+
+
+def switched(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes nothing but bools for what is a switch, as PyTorch's in C++ do; itself if it has none."""
+    asked = _asked(fn)
+    if not asked[1] or (fn in beneath and beneath[fn][1]):  # which asks already
+        return fn
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-            if several or (one in kwargs and kwargs[one].__class__ is not bool):
-                check(args, kwargs)
-        if len(args) > first and (several or args[first].__class__ is not bool):
-            check(args, kwargs)
+        _check(fn, args, kwargs, *asked)
+        return fn(*args, **kwargs)
+
+    return _hands_over(call, fn, *asked)
+
+
+def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
+    asked = _asked(fn)
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        if "keepdims" in kwargs:
+            kwargs["keepdim"] = kwargs.pop("keepdims")
+        if asked[1]:
+            _check(fn, args, kwargs, *asked)
         try:
             return fn(*args, **kwargs)
         except AttributeError:
@@ -46,7 +71,4 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
                 raise TypeError(f"{fn.__name__}: expected a Tensor; got {type(args[0]).__name__}.") from None
             raise
 
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount][:32]
-    under, _, _, usual = beneath.get(fn, (fn, (), 0, False))
-    beneath[call] = under, names, sum([1 << i for i, name in enumerate(names) if name in switches]), usual
-    return call
+    return _hands_over(call, fn, *asked)

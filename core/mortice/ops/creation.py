@@ -54,8 +54,10 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     if dtype.kind == "f" and not -448 < value < 448:
         value = hold("full", value, dtype)
     try:
-        data = device.backend.full(shape, as_stored(value, dtype), dtype=dtype.stored, device=device)
-        return make(data, device, dtype, shape)
+        stored = dtype.stored
+        if stored is not dtype:
+            value = as_stored(value, dtype)
+        return make(device.backend.full(shape, value, dtype=stored, device=device), device, dtype, shape)
     except (MemoryError, ValueError, OverflowError) as error:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_back.f_globals is globals():

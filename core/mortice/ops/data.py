@@ -66,9 +66,11 @@ _STORING = frozenset("full tensor eye as_tensor from_numpy frombuffer load Typed
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
     """Refuse what is no dtype, and dtypes that the device does not have."""
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype)
-    if found.stored is not found and name not in _STORING:
-        raise no_float8(name, found)
-    if found.stored not in device.backend.dtypes(device):
+    if found not in (known := device.backend.dtypes(device)):
+        if found.stored in known:
+            if name in _STORING:
+                return found
+            raise no_float8(name, found)
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
 
