@@ -363,6 +363,8 @@ def host_view(value: Any) -> HostBuffer:
 def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: bool) -> Any:
     """Make a tensor of an array, over its memory where that is possible and no copy is asked for."""
     plain = is_ndarray(value)
+    if plain and not copy:
+        _tell_of_fixed(value)
     if not plain and hasattr(value, "__dlpack__") and _view_of(value) is None:
         # What needs no NumPy may live on any device.
         t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
@@ -462,11 +464,25 @@ def _is_loose_buffer(value: Any) -> bool:
     return not is_array(value) and _view_of(value) is not None
 
 
+def _tell_of_fixed(ndarray: Any) -> None:
+    """Warn once of a NumPy array that must not be written: where its memory is shared writes raise."""
+    if not ndarray.flags.writeable:
+        from mortice.notice import warn
+
+        warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to this tensor "
+            "raises where it shares that memory. You may want to copy the array to protect its data or make it writable before converting it to a "
+            "tensor. This type of warning will be suppressed for the rest of this program.",
+            once=True,
+        )
+
+
 def from_numpy(ndarray: Any) -> Any:
     """Make a tensor that shares the memory of a NumPy array."""
     if not is_ndarray(ndarray):
         raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
     where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
+    _tell_of_fixed(ndarray)
     found = _lent(ndarray, where, False)
     return share(host_view(ndarray), where) if found is None else found
 

@@ -566,6 +566,8 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     """Fill with the number of trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if self.dtype.kind in "bc":
+        raise DTypeError(f"geometric_: not implemented for {self.dtype}; expected integers or floats.")
     u = _open_uniform("geometric_", self, generator)
     return _fill("geometric_", self, (u.log() / math.log1p(-p)).ceil())
 

@@ -106,7 +106,10 @@ _topk.vjp(x=gather_back)
 def topk(
     input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None
 ) -> Any:
-    """Return the k largest (or smallest) elements along a dim and where they are, always in order."""
+    """Return the k largest (or smallest) elements along a dim and where they are, always in order.
+
+    Differs from torch: of equal elements those with the lowest indices are taken, and come in that order.
+    """
     x, axis, scalar = flat_axis(input, dim, "topk")
     k = operator.index(k)
     if not 0 <= k <= x.shape[axis]:
