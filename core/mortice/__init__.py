@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled,
         set_anomaly_enabled as set_anomaly_enabled,
     )
-    from mortice.compiler import compile as compile, _assert, _assert_async
+    from mortice.compiler import compile as compile, _assert, _assert_async, _assert_tensor_metadata
     from mortice.cuda.streams import Event as Event, Stream as Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
     from mortice.doctor.explanation import explain as explain

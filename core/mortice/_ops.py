@@ -18,6 +18,20 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten", "ops"]
 ops = mortice.ops
 
 
+class profiler:
+    """What `record_function` is made of in PyTorch, where libraries call it."""
+
+    @staticmethod
+    def _record_function_enter_new(name: str, args: str | None = None) -> Any:
+        return mortice.profiler.record_function(name, args).__enter__()
+
+    @staticmethod
+    def _record_function_exit(record: Any) -> None:
+        record.__exit__(None, None, None)
+
+    _record_function_enter = _record_function_enter_new
+
+
 class HigherOrderOperator:
     """The type of an operator that takes functions, for `isinstance`: here those are functions."""
 

@@ -44,7 +44,7 @@ PUBLIC = {
         "_check_type _check_value _check_with"
     ),
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
-    "compiler": "_assert _assert_async compile",
+    "compiler": "_assert _assert_async _assert_tensor_metadata compile",
     "cuda.streams": "Event Stream",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
     "doctor.explanation": "explain",

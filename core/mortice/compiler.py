@@ -59,6 +59,16 @@ def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single non
         raise RuntimeError(assert_msg)
 
 
+def _assert_tensor_metadata(
+    a: Any, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None, layout: Any = None
+) -> None:
+    """Raise RuntimeError unless a tensor has what is given of its sizes, strides, dtype, device and layout."""
+    found = {"sizes": (size, list(a.shape)), "strides": (stride, list(a.stride())), "dtype": (dtype, a.dtype)}
+    for what, (wanted, have) in (found | {"device": (device, a.device), "layout": (layout, a.layout)}).items():
+        if wanted is not None and (list(wanted) if isinstance(have, list) else wanted) != have:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {wanted}, Got: {have}")
+
+
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return the function itself, or a decorator that does."""
     return fn if fn is not None else lambda fn: fn

@@ -24,7 +24,7 @@ __all__ = [
 class DType:
     """An element type. There is one object per type: compare with `is` or `==`."""
 
-    __slots__ = ("name", "kind", "itemsize", "index", "is_floating_point", "is_complex", "is_signed", "_real", "_complex")
+    __slots__ = ("name", "kind", "itemsize", "index", "is_floating_point", "is_complex", "is_signed", "stored")
 
     def __init__(self, name: str, kind: str, itemsize: int, index: int) -> None:
         self.name = name
@@ -34,6 +34,7 @@ class DType:
         self.is_floating_point = kind == "f"
         self.is_complex = kind == "c"
         self.is_signed = kind in "ifc"
+        self.stored = self  # the dtype of buffers, which of float8 are codes
 
     def __repr__(self) -> str:
         return f"mortice.{self.name}"
@@ -74,17 +75,19 @@ DTYPES: tuple[DType, ...] = tuple(_BY_NAME.values())
 bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64 = DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = DTYPES[9:]
 
-# PyTorch's dtypes of which no backend has tensors: programs name them in tables, and ask whether a tensor is of one.
+# PyTorch's dtypes that no backend has: programs name them in tables, and ask whether a tensor is of one. Those of float8 are
+# stored in uint8, see `backends.float8`; of the others there are no tensors.
 complex32 = DType("complex32", "c", 4, len(DTYPES))
-float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = [
-    DType(f"float8_{bits}", "f", 1, len(DTYPES)) for bits in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
-]
+FLOAT8 = tuple([DType(f"float8_{bits}", "f", 1, len(DTYPES)) for bits in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")])
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = FLOAT8
 float8_e8m0fnu.is_signed = False
+for _d in FLOAT8:
+    _d.stored = uint8
 qint8, qint32 = [DType(f"qint{8 * n}", "i", n, len(DTYPES)) for n in (1, 4)]
 quint8, quint4x2 = [DType(name, "u", 1, len(DTYPES)) for name in ("quint8", "quint4x2")]
 _BY_NAME |= {
     d.name: d
-    for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, qint8, qint32, quint8, quint4x2)
+    for d in (complex32, *FLOAT8, qint8, qint32, quint8, quint4x2)
 }
 
 # What PyTorch calls them in the names of its classes of tensors, and in errors.
@@ -92,6 +95,7 @@ CLASS_NAMES = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
     "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
     "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+    **{d.name: d.name.capitalize() for d in FLOAT8},
 }  # fmt: skip
 
 # And in other errors, where the compiler wrote them.
@@ -103,6 +107,11 @@ C_NAMES = CLASS_NAMES | {
 
 FLOATS = (float16, bfloat16, float32, float64)
 INTEGERS = DTYPES[1:9]
+
+
+def no_float8(name: str, d: DType) -> DTypeError:
+    """Return the error for what is not done in float8, which is stored and converted and hardly more."""
+    return DTypeError(f"{name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert with .float() first, and back.")
 
 
 def by_name(name: str) -> DType:
@@ -152,10 +161,10 @@ def promote_types(type1: DType, type2: DType) -> DType:
     except IndexError:
         if type1 is type2:
             return type1
-        raise DTypeError(
-            f"promote_types: expected dtypes that tensors have; got {type1.name} and {type2.name}. Promotion for Float8 Types is "
-            "not supported"
-        ) from None
+        names = " and ".join([CLASS_NAMES.get(d.name, d.name) for d in (type1, type2)])
+        if type1 in FLOAT8 or type2 in FLOAT8:
+            raise DTypeError(f"Promotion for Float8 Types is not supported, attempted to promote {names}") from None
+        raise DTypeError(f"promote_types: expected dtypes that tensors have; got {names}.") from None
     if result is None:
         raise DTypeError(
             f"promote_types: no integer dtype holds both operands; got {type1.name} and {type2.name}. "

@@ -53,7 +53,9 @@ def to_numpy(t: Any) -> Any:
         # The buffer protocol's "q" is NumPy's longlong: of as many bits as its int64 and yet another type.
         code = made.dtype.char
         return made.view(np.int64) if code == "q" else made.view(np.uint64) if code == "Q" else made
-    name = host.dtype.name
+    name = t.dtype.name
+    if t.dtype.stored is not t.dtype:
+        raise TypeError(f"Got unsupported ScalarType {name.capitalize()}. Use .float().numpy(), or .view(mortice.uint8).numpy().")
     dtype = importlib.import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name
     return np.frombuffer(host.view, dtype=dtype).reshape(host.shape)
 

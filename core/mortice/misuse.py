@@ -6,16 +6,19 @@ or Python refuses its type: that error is told in terms of the call.
 
 from __future__ import annotations
 
+import functools
 import sys
 from opcode import opmap
 from types import FunctionType
 
 from mortice import call, fast
 from mortice.dtype import DType
-from mortice.errors import DataError
+from mortice.errors import DataError, switch
+from mortice.modes import beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
@@ -128,6 +131,54 @@ def _who_has(attribute: str | None) -> str | None:
     return "a Tensor" if hasattr(call.Tensor, attribute) else "a dtype" if hasattr(DType, attribute) else None
 
 
+# ---- switches ----
+
+
+def parameters(fn: Callable[..., Any]) -> tuple[tuple[str | None, ...], frozenset[str], frozenset[str]]:
+    """Return the names of a function's parameters, by place, which of them are switches, and of these which may be None."""
+    inner: Any = fn
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code, kinds = inner.__code__, inner.__annotations__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & 4:  # it has *args, whose places are no parameter's
+        names = (*names[: code.co_argcount], *[None] * 16, *names[code.co_argcount :])
+    maybe = frozenset([n for n in names if kinds.get(n) == "bool | None"])
+    return names[:32], maybe.union([n for n in names if kinds.get(n) == "bool"]), maybe
+
+
+def check_switches(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *asked: Any) -> None:
+    """Refuse what is no bool for a switch, None where that may be."""
+    names, switches, maybe = asked
+    for name, value in (*zip(names, args), *kwargs.items()):  # the 2 of x.mean(1, 2) was meant as a dim
+        if name in switches and value.__class__ is not bool and (value is not None or name not in maybe):
+            switch(fn.__name__.removeprefix("torch_"), name, value)
+
+
+def hands_over(call: Callable[..., Any], fn: Callable[..., Any], names: Any, switches: Any, maybe: Any) -> Callable[..., Any]:
+    """Note of `call` that it usually hands over to `fn`, and with what parameters; return it."""
+    under, _, _, usual = beneath.get(fn, (fn, (), 0, False))
+    beneath[call] = under, names, sum([1 << i for i, name in enumerate(names) if name in switches]), usual
+    return call
+
+
+def switched(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes nothing but bools for what is a switch, as PyTorch's in C++ do; itself if it has none."""
+    asked = parameters(fn)
+    if not asked[1] or (fn in beneath and beneath[fn][1]):  # which asks already
+        return fn
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        check_switches(fn, args, kwargs, *asked)
+        return fn(*args, **kwargs)
+
+    return hands_over(call, fn, *asked)
+
+
+# ---- what public functions go through ----
+
+
 def guarded(value: Any) -> Any:
     """Return a public function as one whose missing attributes are explained, here and in its module; other things as they are."""
     # Of those that begin in C ops ask themselves, and what is guarded already has `__wrapped__`.
@@ -136,7 +187,8 @@ def guarded(value: Any) -> Any:
         return value
     made = _guarded.get(value)
     if made is None:
-        made = _guarded[value] = fast.guard(value, explain, _ask)
+        asked = switched(value) if value.__module__.startswith(_OF_TENSORS[0]) else value  # others have bodies in Python there too
+        made = _guarded[value] = fast.guard(asked, explain, _ask)
         if made is value:
             return value
         vars(made).update({**vars(value), "__wrapped__": value})

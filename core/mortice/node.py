@@ -12,7 +12,7 @@ from mortice import graph
 from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
-from mortice.dtype import DType
+from mortice.dtype import DType, float32
 from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, give_slots, next_seq
 from mortice.lazy import look_up
 from mortice.modes import modes, special
@@ -354,7 +354,8 @@ class _Raw(Algebra):
         return device.backend.full(shape, 0, dtype=dtype, device=device)
 
     def wrap(self, g: Any, like: Any) -> Any:
-        return make(g, like._device if isinstance(like, TensorBase) else like.device, like.dtype, like.shape)
+        d = like.dtype if like.dtype.stored is like.dtype else float32
+        return make(g, like._device if isinstance(like, TensorBase) else like.device, d, like.shape)
 
     def wrap_any(self, g: Any, device: Any) -> Any:
         k = device.backend

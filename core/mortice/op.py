@@ -10,7 +10,7 @@ from importlib import import_module
 
 from mortice.call import binary, general, unary, unary_with_attributes, viewing
 from mortice.catalog import OPS as CATALOG
-from mortice.dtype import CLASS_NAMES
+from mortice.dtype import CLASS_NAMES, float32, no_float8
 from mortice.errors import DTypeError
 from mortice.formula import Differentiable, signature
 from mortice.node import TENSOR_KERNELS
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     Rule = Callable[["Op", DType], tuple[DType, Any]]
     OPS: dict[str, Op]  # every op by its name
 
+# Ops that move elements, whatever these are.
+_MOVING = frozenset(
+    "as_strided as_strided_copy cat clone contiguous diag_embed diagonal diagonal_copy diagonal_write embedding expand fill getitem "
+    "index_write pad permute reinterpret repeat reshape roll setitem stack take unfold unfold_copy view view_scatter where".split()
+)
 _ops: dict[str, Op] = {}  # those of the modules that have been imported
 
 
@@ -95,11 +100,15 @@ class Op(Differentiable):
         """Return (compute dtype, result dtype) for operands of dtype `d`; refuse dtypes that the op does not take."""
         assert self.result is not None
         compute, result = self.result(self, d)
+        if d.stored is not d and self.name not in _MOVING:  # float8 is stored and converted, and hardly more
+            if self.name not in ("eq", "ne", "isnan", "any", "all"):
+                raise no_float8(self.name, d)
+            compute = float32
         if compute.kind not in self.dtypes:
             kinds = {"b": "bool", "u": "unsigned integer", "i": "integer", "f": "floating point", "c": "complex"}
             names = ", ".join(kinds[kind] for kind in self.dtypes)
             raise DTypeError(f"{self.name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert to one of: {names}.")
-        if compute is d and self.observer is None:
+        if compute is d and self.observer is None and (d.stored is d or not self.scalars):
             self.same_dtype[d] = result
         return compute, result
 

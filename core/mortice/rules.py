@@ -112,10 +112,15 @@ def hold(name: str, value: Any, d: DType) -> Any:
     raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
 
 
+def as_stored(value: Any, d: DType) -> Any:
+    """Return a number as buffers take it for a dtype, which for float8 is its code."""
+    return value if d.stored is d else pack([value], d)[0]
+
+
 def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     """Refuse a number that the dtype cannot hold; as a float it is rounded to the dtype, and may overflow."""
     if d.kind == "f" and not isinstance(value, complex):
-        return rounded(float(value), d) if d.itemsize == 2 else float(value)
+        return rounded(float(value), d) if d.itemsize == 2 else as_stored(float(value), d)
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
 

@@ -157,10 +157,17 @@ def saved_properties(op: Differentiable, node: str) -> dict[str, property]:
     found.update({op.outputs[i]: (_kept_output, i) for f in formulas for i in f.out})
 
     def checked(get: Callable[[Any, Any], Any], key: Any) -> property:
-        return property(lambda n: n.check() or get(n, key))
+        return property(lambda n: n.check() or _dropping(n, get(n, key)))
 
     called = _SAVED | next((names for starts, names in _SAVED_OF.items() if node.startswith(starts)), {})
     return {f"_saved_{called.get(name, name)}": checked(*how) for name, how in found.items()}
+
+
+def _dropping(n: Any, found: Any) -> Any:
+    """Return what was read of a node, which unpacks it anew for the next reader."""
+    for p in () if n.extra is None else n.extra.packed or ():
+        p.cache = None
+    return found
 
 
 def _kept_input(n: Any, i: int) -> Any:

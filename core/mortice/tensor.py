@@ -114,6 +114,12 @@ class LeafState:
         self.retains = False
 
 
+class _WideLeaf(LeafState):
+    """That of a float8 tensor, whose gradient is float32: the short ways, which know the other class, are not for it."""
+
+    __slots__ = ()
+
+
 def _laid_out_like(backend: Any, g: Any, data: Any) -> Any:
     """Return a gradient in the order of memory of its tensor's data, row by row where those have gaps or overlaps."""
     strides, shape = backend.strides_of(data), backend.shape_of(data)
@@ -298,7 +304,7 @@ class TensorBase:
 
     def _state(self) -> LeafState:
         if self._leaf is None:
-            self._leaf = LeafState()
+            self._leaf = LeafState() if self._dtype.stored is self._dtype else _WideLeaf()
         return self._leaf
 
     def note_use(self, seq: int) -> Any:

@@ -187,6 +187,34 @@ def test_layers_have_the_names_that_libraries_keep_in_files(scripts: Path) -> No
     assert read.stdout.startswith("Sequential(\n  (0): Linear(in_features=2,"), read.stderr
 
 
+OPTIMIZERS = """
+import copy, pickle, torch
+from torch.optim import lr_scheduler, swa_utils
+print(*(c.__module__ for c in (torch.optim.SGD, torch.optim.AdamW, torch.optim.SparseAdam, torch.optim.Muon, torch.optim.Optimizer)))
+print(lr_scheduler.StepLR.__module__, lr_scheduler.ReduceLROnPlateau.__module__, swa_utils.AveragedModel.__module__)
+x = torch.ones(2, requires_grad=True)
+made = torch.optim.SGD([x], lr=0.5, momentum=0.9)
+x.sum().backward()
+made.step()
+for again in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+    again.step()
+    print(type(again) is torch.optim.SGD, len(again.state), again.param_groups[0]["params"][0].tolist())
+pickle.dump(made, open("optimizer.pkl", "wb"))
+"""
+
+
+def test_optimizers_have_the_names_that_pytorch_gives_them(scripts: Path) -> None:
+    (scripts / "optimizers.py").write_text(OPTIMIZERS)
+    done = python("-m", "mortice", "run", "optimizers.py", where=scripts)
+    assert done.stdout.splitlines()[:2] == [
+        "torch.optim.sgd torch.optim.adamw torch.optim.sparse_adam torch.optim torch.optim.optimizer",
+        "torch.optim.lr_scheduler torch.optim.lr_scheduler torch.optim.swa_utils",
+    ], done.stderr  # fmt: skip
+    assert [line[:7] for line in done.stdout.splitlines()[2:]] == ["True 1 "] * 2
+    read = python("-c", "import pickle; print(type(pickle.load(open('optimizer.pkl', 'rb'))))", where=scripts)
+    assert read.stdout == "<class 'mortice.optim.sgd.SGD'>\n", read.stderr
+
+
 DATA = """
 import io, pickle, torch, torch.utils.data as data
 class Mine(data.Dataset):

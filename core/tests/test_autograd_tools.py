@@ -368,3 +368,18 @@ def test_an_op_that_is_declared_wrongly_says_so():
             op_module.op(name="declared_wrongly")(double)
     finally:
         del op_module._ops["declared_wrongly"]
+
+
+def test_each_read_of_a_saved_value_unpacks_it():
+    calls = []
+    with mt.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: calls.append("unpack") or t):
+        x = mt.ones(3, requires_grad=True)
+        y = (x * x).exp()
+    product = y.grad_fn.next_functions[0][0]
+    for node, name in ((product, "_saved_self"), (product, "_saved_other"), (y.grad_fn, "_saved_result")):
+        for _ in range(2):
+            calls.clear()
+            assert getattr(node, name).shape == (3,) and calls == ["unpack"]
+    calls.clear()
+    y.sum().backward()
+    assert len(calls) == 3 and x.grad.tolist() == (2 * mt.ones(3).exp()).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import importlib
 import warnings
@@ -14,6 +15,7 @@ import mortice as mt
 from mortice import nn
 from mortice.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
 from mortice.levels import mapped_rules
+from mortice.utils import _pytree
 
 f64 = mt.float64
 
@@ -734,3 +736,42 @@ def test_a_mapped_gradient_of_tanh_is_that_of_each_alone(device: str) -> None:
     alone = mt.stack([mt.autograd.grad(out, x, g, retain_graph=True)[0] for g in gs])
     (mapped,) = mt.vmap(lambda g: mt.autograd.grad(out, x, g, retain_graph=True))(gs)
     assert mt.equal(alone, mapped)
+
+
+class Pair:
+    """What `register_pytree_node` makes a container."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+_pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+
+
+def test_transforms_see_into_registered_containers():
+    x, y = mt.arange(4.0), mt.ones(4)
+    assert mt.vmap(lambda p: p.a * p.b)(Pair(x, y)).tolist() == x.tolist()
+    out = mt.vmap(lambda a: Pair(a, a + 1), out_dims=Pair(0, 0))(x)
+    assert out.b.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert mt.vmap(lambda p: p.a + p.b, in_dims=(Pair(0, None),))(Pair(x, y)).shape == (4, 4)
+    with pytest.raises(ValueError, match="not compatible"):
+        mt.vmap(lambda p: p.a, in_dims=([0, 0],))(Pair(x, y))
+    g = mt.func.grad(lambda p: (p.a * p.b).sum())(Pair(x, y))
+    assert g.a.tolist() == y.tolist() and g.b.tolist() == x.tolist()
+    value, tangent = mt.func.jvp(lambda p: p.a * p.b, (Pair(x, y),), (Pair(y, y),))
+    assert tangent.tolist() == (x + y).tolist() and value.tolist() == x.tolist()
+    assert mt.vmap(lambda d: d[0] + d[1])(collections.deque([x, y])).tolist() == (x + y).tolist()
+    assert mt.vmap(lambda a: collections.deque([a], 3))(x).maxlen == 3
+
+
+def test_lengths_and_repeats_may_be_mapped_over():
+    x = mt.arange(6.0).reshape(2, 3)
+    repeats, lengths = mt.tensor([[1, 2, 1], [2, 0, 2]]), mt.tensor([[1, 2], [3, 0]])
+    assert mt.vmap(mt.repeat_interleave)(x, repeats).tolist() == [[0.0, 1.0, 1.0, 2.0], [3.0, 3.0, 5.0, 5.0]]
+    assert mt.vmap(mt.repeat_interleave)(repeats).tolist() == [[0, 1, 1, 2], [0, 0, 2, 2]]
+    assert mt.vmap(lambda a, n: mt.segment_reduce(a, "sum", lengths=n))(x, lengths).tolist() == [[0.0, 3.0], [12.0, 0.0]]
+    scores = mt.linspace(-3, 0, 80).reshape(2, 5, 2, 4).log_softmax(-1)
+    labels, long, short = mt.tensor([[1, 2, 3], [3, 1, 1]]), mt.tensor([[5, 4], [4, 5]]), mt.tensor([[3, 2], [1, 3]])
+    loss = mt.vmap(lambda s, n, m: mt.nn.functional.ctc_loss(s, labels, n, m))(scores, long, short)
+    each = [mt.nn.functional.ctc_loss(s, labels, n, m) for s, n, m in zip(scores, long, short)]
+    mt.testing.assert_close(loss, mt.stack(each))

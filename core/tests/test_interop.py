@@ -157,7 +157,10 @@ def test_real_numbers_have_no_imaginary_part_to_ask_for():
 def test_a_read_only_array_gives_a_tensor_that_refuses_writes():
     fixed = array()
     fixed.flags.writeable = False
-    for t in (mt.from_numpy(fixed), mt.from_dlpack(fixed)):
+    with pytest.warns(UserWarning, match="The given NumPy array is not writable") as told:
+        shared = mt.from_numpy(fixed), mt.as_tensor(fixed)
+    assert len(told) == 1 and mt.tensor(fixed).shape == shared[1].shape
+    for t in (shared[0], mt.from_dlpack(fixed)):
         assert t[0, 1] == 1
         with pytest.raises(ValueError, match="read-only"):
             t.fill_(5)

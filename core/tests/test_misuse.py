@@ -154,3 +154,27 @@ def test_what_a_tensor_is_cannot_be_assigned(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(x, name, getattr(mt.ones(6, dtype=mt.int32), name))
     assert x.shape == (2, 3) and x.dtype is mt.float32
+
+
+@pytest.mark.parametrize("junk", ["no", 1, None])
+def test_what_is_a_switch_takes_nothing_but_bools(junk: object) -> None:
+    x, at = mt.ones(2, 2), mt.zeros(1, 1, dtype=mt.int64)
+    for name, argument, call in (
+        ("topk", "largest", lambda: x.topk(2, largest=junk)), ("topk", "sorted", lambda: mt.topk(x, 2, -1, True, junk)),
+        ("allclose", "equal_nan", lambda: mt.allclose(x, x, equal_nan=junk)), ("zeros", "pin_memory", lambda: mt.zeros(2, pin_memory=junk)),
+        ("argsort", "descending", lambda: x.argsort(descending=junk)), ("svd", "full_matrices", lambda: mt.linalg.svd(x, junk)),
+        ("unique", "return_counts", lambda: x.unique(return_counts=junk)), ("all", "keepdim", lambda: x.all(0, keepdim=junk)),
+        ("sum", "keepdim", lambda: x.sum(0, junk)), ("put_", "accumulate", lambda: x.put_(at, x[:1, :1], accumulate=junk)),
+        ("index_put", "accumulate", lambda: x.index_put((at[0],), x[:1], junk)), ("qr", "some", lambda: mt.qr(x, some=junk)),
+        ("scatter_reduce", "include_self", lambda: x.scatter_reduce(0, at, x, "sum", include_self=junk)),
+        ("searchsorted", "right", lambda: mt.searchsorted(x[0], x, right=junk)), ("mean", "keepdim", lambda: x.mean(0, keepdim=junk)),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument '{argument}' must be bool, not {type(junk).__name__}"):
+            call()
+    for call in (lambda: x.sort(stable=junk), lambda: x.std(0, unbiased=junk)):
+        if junk is None:
+            call()
+        else:
+            with pytest.raises(TypeError, match="must be bool, not"):
+                call()
+    assert mt.zeros(1, 1, 1, 1, 1).shape == (1,) * 5  # sizes are none

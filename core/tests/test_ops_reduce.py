@@ -238,3 +238,16 @@ def test_sums_products_and_averages_are_taken_in_the_dtype_of_out():
         mt.nansum(y, 0, out=whole)
     with pytest.raises(RuntimeError, match="could not infer output dtype"):
         mt.mean(whole, 0, out=mt.empty(()))
+
+
+def test_scans_in_place_keep_the_dtype():
+    for name in ("cumsum_", "cumprod_"):
+        assert getattr(mt.ones(3), name)(0, dtype=mt.float32).dtype is mt.float32
+        assert getattr(mt.ones(3, dtype=mt.int32), name)(0).dtype is mt.int32
+        with pytest.raises(RuntimeError, match="input tensor dtype float and output tensor dtype double should match"):
+            getattr(mt.ones(3), name)(0, dtype=mt.float64)
+        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
+            getattr(mt.ones(3) > 0, name)(0)
+    for x in (mt.ones(3) > 0, mt.ones(3, dtype=mt.complex64)):
+        with pytest.raises(NotImplementedError, match="geometric_: not implemented"):
+            x.geometric_(0.5)

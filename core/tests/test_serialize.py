@@ -571,7 +571,7 @@ def test_damaged_safetensors_say_what_is_wrong():
         (file(b'{"a":' + entry % (0, 4) + b',"b":' + entry % (0, 4) + b"}", bytes(4)), "'b' begins at 0, 4 was expected"),
         (file(b'{"a":' + entry % (0, 4) + b',"a":' + entry % (0, 4) + b"}", bytes(4)), "a name appears twice"),
         (file(b'{"a":' + entry % (0, 8) + b"}", bytes(8)), "does not fill its place"),
-        (file(b'{"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}', b"x"), "the dtype 'F8_E4M3', which mortice does not have"),
+        (file(b'{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,1]}}', b"x"), "the dtype 'F4', which mortice does not have"),
     ]:  # fmt: skip
         with pytest.raises(safetensors.SafetensorError, match=text):
             safetensors.load(data)

@@ -226,7 +226,7 @@ def safetensors_files(folder):
         b"[" * 100_000, b'{"a":' * 50_000, b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,4]}}',
         b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
         b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
-        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', b'{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}',
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}', b'{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,4]}}',
         b'{"a":{"dtype":"F32","shape":[-1,-1],"data_offsets":[0,4]}}', b"{}", b"null", b'"x"', b"", b"\xff\xfe", b"{" * 9,
         b'{"a":{"dtype":"U8","shape":[true,4],"data_offsets":[0,4]}}', b'{"a":{"dtype":[],"shape":[4],"data_offsets":[0,4]}}',
         b'{"a":{"dtype":"U8","shape":' + str([1] * 100).encode() + b',"data_offsets":[0,1]}}',

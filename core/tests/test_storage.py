@@ -547,3 +547,12 @@ def test_asking_whether_a_tensor_can_be_iterated_makes_no_rows() -> None:
     assert tensors() == before
     next(rows)[0] = 9
     assert [row.tolist() for row in rows] == [[3, 4, 5], [6, 7, 8], [9, 10, 11]] and x[0, 0] == 9
+
+
+@pytest.mark.needs("strides")
+def test_a_part_of_a_storage_is_set_from_its_own_beginning():
+    memory = mt.arange(10.0)
+    part = mt.tensor([]).set_(memory.untyped_storage()[8:24], 1, (2,))
+    assert part.tolist() == [3.0, 4.0]
+    part[0] = 99
+    assert memory[3].item() == 99

@@ -1,11 +1,19 @@
-"""Nests of tuples, lists and dicts: their leaves, and nests of the same form with other leaves."""
+"""Nests of tuples, lists, dicts and what was registered: their leaves, and nests of the same form with other leaves."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from mortice.tensor import TensorBase
+
+# Classes that are containers too -> what gives the children and a context, and what makes one of them: see `utils._pytree`.
+REGISTERED: dict[type, Any] = {deque: (lambda x: (x, x.maxlen), deque)}
+
+
+def _children(tree: Any) -> list[Any]:
+    return list(REGISTERED[type(tree)][0](tree)[0])
 
 
 def leaves(tree: Any) -> Iterator[Any]:
@@ -13,8 +21,8 @@ def leaves(tree: Any) -> Iterator[Any]:
     if isinstance(tree, dict):
         for value in tree.values():
             yield from leaves(value)
-    elif isinstance(tree, (tuple, list)):
-        for value in tree:
+    elif isinstance(tree, (tuple, list)) or type(tree) in REGISTERED:
+        for value in tree if isinstance(tree, (tuple, list)) else _children(tree):
             yield from leaves(value)
     else:
         yield tree
@@ -30,6 +38,10 @@ def rebuild(tree: Any, values: Iterator[Any]) -> Any:
         return type(tree)(*[rebuild(value, values) for value in tree])
     if isinstance(tree, (tuple, list)):
         return type(tree)([rebuild(value, values) for value in tree])
+    if type(tree) in REGISTERED:
+        apart, together = REGISTERED[type(tree)]
+        children, context = apart(tree)
+        return together([rebuild(value, values) for value in children], context)
     return next(values)
 
 
@@ -44,7 +56,7 @@ def form(tree: Any) -> Any:
         return dict, tuple([(key, form(value)) for key, value in tree.items()])
     if isinstance(tree, (tuple, list)):
         return type(tree), tuple([form(value) for value in tree])
-    return None
+    return (type(tree), tuple(map(form, _children(tree)))) if type(tree) in REGISTERED else None
 
 
 def tensors(name: str, tree: Any, what: str) -> list[Any]:
@@ -69,6 +81,8 @@ def spread(dims: Any, tree: Any, problem: str) -> Iterator[Any]:
         and isinstance(dims, tuple) is isinstance(tree, tuple)
     ):  # fmt: skip
         pairs = list(zip(dims, tree))
+    elif type(tree) is type(dims) and type(tree) in REGISTERED:
+        pairs = list(zip(_children(dims), _children(tree)))
     else:
         raise ValueError(problem)
     for part, value in pairs:

@@ -33,7 +33,7 @@ class HostBuffer:
     def __init__(self, view: Any, shape: Any, dtype: DType) -> None:
         self.view = view if view.__class__ is memoryview else memoryview(view)
         self.shape = shape if shape.__class__ is Size else remembered(tuple(shape))
-        self.dtype = dtype
+        self.dtype = dtype.stored
 
     @property
     def raw(self) -> bool:
@@ -63,6 +63,10 @@ class HostBuffer:
 
 def unpack(data: bytes, d: DType) -> list[Any]:
     """Read elements of dtype `d` from bytes."""
+    if d.stored is not d:
+        from mortice.backends.float8 import values
+
+        return [values(d)[code] for code in data]
     if d.name == "bfloat16":
         halves = memoryview(data).cast("H")
         widened = struct.pack(f"={len(halves)}I", *[h << 16 for h in halves])
@@ -78,6 +82,10 @@ def unpack(data: bytes, d: DType) -> list[Any]:
 
 def pack(values: list[Any], d: DType) -> bytes:
     """Write Python numbers as elements of dtype `d`."""
+    if d.stored is not d:
+        from mortice.backends.float8 import code_of
+
+        return bytes([code_of(v, d) for v in values])
     if d.name == "bfloat16":
         words = memoryview(pack(values, by_name("float32"))).cast("I")
         # Round to nearest, ties to even; a nan must stay a nan when its low bits are dropped.

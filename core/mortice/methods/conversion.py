@@ -37,7 +37,11 @@ class Conversion(TensorBase):
     __slots__ = ()
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged."""
+        """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged.
+
+        Differs from torch: float8 is stored and converted, also back; the few functions that PyTorch has in it besides (abs, mul,
+        matmul) are refused, gradients of such tensors are float32, and forward mode sees constants.
+        """
         if not kwargs and len(args) == 1:  # the commonest calls
             kind = type(args[0])
             if kind is DType:
@@ -56,7 +60,7 @@ class Conversion(TensorBase):
             else:
                 target = resolve(device if device is not None else None, backend) if (
                     device is not None or backend is not None) else self._device  # fmt: skip
-            if dtype is not None and t.dtype not in target.backend.dtypes(target):
+            if dtype is not None and t.dtype.stored not in target.backend.dtypes(target):
                 t = movement.cast(t, dtype)  # what the target lacks is converted before the move
             t = movement.transfer(t, target, later)
         if dtype is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from mortice.backends.host import unpack
 from mortice.lazy import family
 from mortice.shape import prod
 from mortice.tensor import TensorBase
@@ -37,7 +38,10 @@ class HostValues(TensorBase):
     __slots__ = ()
 
     def _host(self) -> HostBuffer:
-        return self._device.backend.to_host(self._data)  # type: ignore[no-any-return]
+        host = self._device.backend.to_host(self._data)
+        if (d := self.dtype).stored is not d:
+            host.dtype = d
+        return host  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers, or one number when 0-d."""
@@ -47,7 +51,8 @@ class HostValues(TensorBase):
         """Return the Python number of a one-element tensor."""
         if prod(self.shape) != 1:
             raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar. Use .tolist().")
-        return self._device.backend.item(self._data)
+        value, d = self._device.backend.item(self._data), self._dtype
+        return value if d.stored is d else unpack(bytes((value,)), d)[0]
 
     def __bool__(self) -> bool:
         n = prod(self.shape)

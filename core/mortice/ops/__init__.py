@@ -2,10 +2,10 @@
 
 
 def __getattr__(name: str) -> object:
-    if name == "aten":  # PyTorch's names of them; nothing here is written with it
+    if name in ("aten", "profiler"):  # PyTorch's names of them; nothing here is written with it
         from importlib import import_module
 
-        return import_module("mortice._ops").aten
+        return getattr(import_module("mortice._ops"), name)
     raise AttributeError(f"module 'mortice.ops' has no attribute {name!r}")
 
 

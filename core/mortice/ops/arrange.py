@@ -13,6 +13,7 @@ from mortice import call as _call
 from mortice import node as _node
 from mortice.dtype import DType, dtype_of_all, get_default_dtype, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import lane_by_lane
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS, named, node_name
@@ -179,6 +180,7 @@ def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
 
 
 @numpy_names
+@lane_by_lane
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:

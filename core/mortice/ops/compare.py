@@ -172,7 +172,8 @@ def equal(input: Any, other: Any) -> bool:
     _call.check_device(eq.op, input, other)
     if input.shape != other.shape:
         return False
-    if input.dtype is other.dtype and input._device is other._device and input._device.level is None:
+    d = input.dtype
+    if d is other.dtype and d.stored is d and input._device is other._device and input._device.level is None:
         return input._device.backend.all_equal(input._data, other._data)  # type: ignore[no-any-return]
     return bool(eq(input, other).all().item())
 

@@ -24,7 +24,7 @@ _MOST = 64  # what is drawn where fewer are expected is less, but for one in 10^
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Draw from Poisson distributions of the given rates."""
-    if input.dtype.kind != "f":
+    if input.dtype.kind != "f" or input.dtype.itemsize == 1:
         raise DTypeError(f"poisson: not implemented for {input.dtype}; expected rates as floats.")
     least = (range_of(input.detach()) if input.numel() else None) or (0,)
     if least[0] < 0:

@@ -31,7 +31,7 @@ from mortice.modes import special
 from mortice.notice import warn
 from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
-from mortice.rules import hold, rounded
+from mortice.rules import as_stored, hold, rounded
 from mortice.settings import settings
 from mortice.shape import Size, check_sizes, missing, out_of_memory
 from mortice.tensor import TensorBase, make
@@ -54,7 +54,10 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     if dtype.kind == "f" and not -448 < value < 448:
         value = hold("full", value, dtype)
     try:
-        return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, shape)
+        stored = dtype.stored
+        if stored is not dtype:
+            value = as_stored(value, dtype)
+        return make(device.backend.full(shape, value, dtype=stored, device=device), device, dtype, shape)
     except (MemoryError, ValueError, OverflowError) as error:
         frame = sys._getframe(1)
         while frame.f_back is not None and frame.f_back.f_globals is globals():
@@ -497,9 +500,9 @@ def eye(
     dtype = check_dtype("eye", dtype or get_default_dtype(), where)
     k = where.backend
     try:
-        data = k.full((n * m,), 0, dtype=dtype, device=where)
+        data = k.full((n * m,), 0, dtype=dtype.stored, device=where)
         if count := min(n, m):
-            data = k.setitem(data, (slice(0, (count - 1) * (m + 1) + 1, m + 1),), 1)
+            data = k.setitem(data, (slice(0, (count - 1) * (m + 1) + 1, m + 1),), as_stored(1, dtype))
         data = k.reshape(data, (n, m))
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("eye", Size((n, m)), dtype, error) from None

@@ -9,7 +9,17 @@ from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import default_backend, devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bfloat16, dtype_of_all, get_default_dtype, int64, promote_types, scalar_dtype
+from mortice.dtype import (
+    DType,
+    as_dtype,
+    bfloat16,
+    dtype_of_all,
+    get_default_dtype,
+    int64,
+    no_float8,
+    promote_types,
+    scalar_dtype,
+)
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
@@ -50,10 +60,17 @@ def _pinned(t: Any) -> Any:
     return t.pin_memory()
 
 
+_STORING = frozenset("full tensor eye as_tensor from_numpy frombuffer load TypedStorage from_file".split())  # what takes float8
+
+
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
     """Refuse what is no dtype, and dtypes that the device does not have."""
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype)
-    if found not in device.backend.dtypes(device):
+    if found not in (known := device.backend.dtypes(device)):
+        if found.stored in known:
+            if name in _STORING:
+                return found
+            raise no_float8(name, found)
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
 
@@ -346,6 +363,8 @@ def host_view(value: Any) -> HostBuffer:
 def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: bool) -> Any:
     """Make a tensor of an array, over its memory where that is possible and no copy is asked for."""
     plain = is_ndarray(value)
+    if plain and not copy:
+        _tell_of_fixed(value)
     if not plain and hasattr(value, "__dlpack__") and _view_of(value) is None:
         # What needs no NumPy may live on any device.
         t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
@@ -445,11 +464,25 @@ def _is_loose_buffer(value: Any) -> bool:
     return not is_array(value) and _view_of(value) is not None
 
 
+def _tell_of_fixed(ndarray: Any) -> None:
+    """Warn once of a NumPy array that must not be written: where its memory is shared writes raise."""
+    if not ndarray.flags.writeable:
+        from mortice.notice import warn
+
+        warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to this tensor "
+            "raises where it shares that memory. You may want to copy the array to protect its data or make it writable before converting it to a "
+            "tensor. This type of warning will be suppressed for the rest of this program.",
+            once=True,
+        )
+
+
 def from_numpy(ndarray: Any) -> Any:
     """Make a tensor that shares the memory of a NumPy array."""
     if not is_ndarray(ndarray):
         raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
     where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
+    _tell_of_fixed(ndarray)
     found = _lent(ndarray, where, False)
     return share(host_view(ndarray), where) if found is None else found
 
@@ -500,6 +533,8 @@ def check_lendable(x: Any) -> None:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if x._device.level is not None:
         raise BufferError(str(x._device.level.no_memory("__dlpack__")))
+    if x.dtype.stored is not x.dtype:
+        raise BufferError(f"__dlpack__: expected a dtype that is exchanged; got {x.dtype}. Lend .view(mortice.uint8).")
 
 
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
@@ -534,4 +569,4 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
             "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own.",
             once=True,
         )
-    return finish(share(HostBuffer(part, (count,), dtype), where), requires_grad)
+    return finish(share(HostBuffer(part, (count,), dtype), where).view(dtype), requires_grad)

@@ -178,7 +178,7 @@ def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
 
 def fill_(input: Any, value: Any) -> Any:
     """Write a value everywhere, in place."""
-    if isinstance(value, (int, float, complex)) and plain(input):
+    if isinstance(value, (int, float, complex)) and input.dtype.stored is input.dtype and plain(input):
         input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
         input._storage.version += 1
         return input

@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import fast
 from mortice.call import as_view
 from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
-from mortice.errors import DTypeError, ShapeError, switch
+from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
@@ -259,7 +259,8 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     kind, d = type(value), input.dtype
     if kind is float or kind is int:
         # Every float dtype holds these.
-        if not (d.kind == "f" and -60000 < value < 60000) and not (d is int64 and kind is int and -(1 << 63) <= value < 1 << 63):
+        held = d.stored is d and -60000 < value < 60000 if d.kind == "f" else d is int64 and kind is int and -(1 << 63) <= value < 1 << 63
+        if not held:
             return False
     elif (
         value.__class__ is not _call.Tensor  # other classes are asked
@@ -526,7 +527,7 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
         not backend.mutable
         or x._device.base is not x._device
         or value._device is not x._device
-        or value.dtype is not x.dtype
+        or value.dtype.stored is not x.dtype
         or (modes.grad and (x._rg or value._rg))
     ):
         return False
@@ -548,7 +549,6 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     """Return a copy with the values at tensors of indices replaced, or added to."""
     if not isinstance(values, TensorBase) or values.dtype is not input.dtype:
         raise _other_dtype("index_put", input, values)
-    switch("index_put", "accumulate", accumulate)
     key = tuple(slice(None) if k is None else k for k in indices)
     if key and may_write_rows(input, input, values) and _put_beside(made := clone(input), key, values, accumulate):
         return made
@@ -559,7 +559,6 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write the values at tensors of indices in place."""
     check_writable("index_put_", input)
-    switch("index_put_", "accumulate", accumulate)
     return _write_at(input, tuple(slice(None) if k is None else k for k in indices), values, accumulate)
 
 

@@ -243,5 +243,7 @@ def along_dims(flat: Any, shape: Any) -> list[Any]:
 def flat_nonzero(x: Any) -> Any:
     """Return the flat positions of nonzero elements; how many depends on the data, so it is read once."""
     k = x._device.backend
+    if x.dtype.stored is not x.dtype:
+        x = cast(x, bool_)  # -0 is another code than 0
     data = k.flat_nonzero(x._data)
     return make(data, x._device, int64, Size(k.shape_of(data)))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.dtype import C_NAMES, as_dtype, bool_
+from mortice.errors import DTypeError
 from mortice.mutation import REAL, inplace
 from mortice.ops import (
     arrange,
@@ -54,6 +56,14 @@ def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -
 def _with_product(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     plain = tensor is None and isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase) and _fits(input, value)
     return (blend.addcmul.op, (input, tensor1, tensor2, value)) if plain else None  # type: ignore[attr-defined]
+
+
+def _in_own_dtype(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
+    if dtype is not None and dtype is not input.dtype:
+        own, wanted = (C_NAMES.get(d.name, d.name) for d in (input.dtype, as_dtype("dtype", dtype)))
+        raise RuntimeError(f"Bad in-place call: input tensor dtype {own} and output tensor dtype {wanted} should match")
+    if input.dtype is bool_:
+        raise DTypeError(f"cumsum_, cumprod_: not implemented for 'Bool'; got {input.dtype}. Use the function that is not in place.")
 
 
 def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
@@ -198,8 +208,8 @@ bitwise_right_shift_ = inplace(compare.bitwise_right_shift)
 
 # ---- running sums ----
 
-cumsum_ = inplace(scan.cumsum)
-cumprod_ = inplace(scan.cumprod)
+cumsum_ = inplace(scan.cumsum, short=_in_own_dtype)
+cumprod_ = inplace(scan.cumprod, short=_in_own_dtype)
 
 # ---- triangles ----
 

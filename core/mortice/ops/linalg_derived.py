@@ -233,7 +233,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     return (u, s, v) if tall else (v, s, u)
 
 
-def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+def pca_lowrank(A: Any, q: int | None = None, center: Any = True, niter: int = 2) -> Any:
     """Return the q largest principal components (U, S, V) of rows of observations, by random projection."""
     m, n = tuple(A.shape)[-2:]
     q = min(6, m, n) if q is None else q

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 
 from mortice import call as _call
 from mortice import node as _node
 from mortice.backends.backend import channels_last as channels_lie_last
 from mortice.call import as_view, run
-from mortice.dtype import DType, as_dtype, bool_
+from mortice.dtype import DType, as_dtype, bool_, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
 from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
@@ -52,6 +53,7 @@ def _cast(k: Any, x: Any, /, *, dtype: DType, source: DType) -> Any:
 def _cast_back(k: Any, g: Any, dtype: DType, source: DType) -> Any:
     if dtype.is_complex and not source.is_complex:
         g, dtype = k.real(g), dtype.to_real()
+    dtype, source = [d if d.stored is d else float32 for d in (dtype, source)]  # gradients of float8, which has no sums
     return g if dtype is source else k.astype(g, source)
 
 
@@ -70,11 +72,16 @@ def cast(x: Any, dtype: DType) -> Any:
 
         warn("Casting complex values to real discards the imaginary part", once=True)
     supported = x._device.backend.dtypes(x._device)
-    if dtype not in supported:
-        raise DTypeError(
-            f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
-            f"{', '.join(sorted(d.name for d in supported))}."
-        )
+    if dtype not in supported or x._dtype not in supported:
+        if dtype.stored not in supported:
+            raise DTypeError(
+                f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
+                f"{', '.join(sorted(d.name for d in supported))}."
+            )
+        t = import_module("mortice.ops.float8").converted(x, dtype)
+        if x._rg and modes.grad and dtype.kind in "fc":
+            record_one(_CAST, x, t._data, t, {"dtype": dtype, "source": x.dtype})
+        return t
     if not (special[0] and modes.rerouted):
         try:
             t = make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
@@ -138,7 +145,7 @@ def transfer(x: Any, device: Any, later: bool = False) -> Any:
         # Where it is already; at most a level of vmap or forward mode lies between.
         return x if x._device is device or len(chain(x._device)) > len(chain(device)) else raise_to(x, device)
     supported = device.backend.dtypes(device)
-    if x.dtype not in supported:
+    if x.dtype.stored not in supported:
         raise DTypeError(
             f"to: {device} of backend {device.backend.name} has no {x.dtype.name}; convert first, e.g. with .float()."
         )

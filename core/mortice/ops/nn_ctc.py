@@ -10,6 +10,7 @@ from mortice.backends.nn_ctc import CTCKernels
 from mortice.call import no_tensor
 from mortice.dtype import int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import lane_by_lane
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.creation import arange, full
@@ -113,6 +114,7 @@ def _padded(targets: Any, lengths: Sequence[int], blank: int, classes: int) -> A
     return labels
 
 
+@lane_by_lane
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1,
     zero_infinity: bool = False,

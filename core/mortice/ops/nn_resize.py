@@ -14,7 +14,7 @@ from mortice.op import Op, op
 from mortice.ops.data import number
 from mortice.ops.movement import contiguous
 from mortice.ops.nn_pool import _adaptive_avg_pool
-from mortice.rules import hold
+from mortice.rules import as_stored, hold
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
@@ -124,7 +124,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
         raise no_tensor("pad", "input", input)
     constant = mode == "constant"
     widths = _widths(input.shape, tuple([p.__index__() for p in pad]), mode, None if constant else value or None)
-    value = hold("pad", number(value or 0), input.dtype) if constant else 0
+    value = as_stored(hold("pad", number(value or 0), input.dtype), input.dtype) if constant else 0
     return _pad_border(contiguous(input) if mode == "circular" else input, widths=widths, mode=mode, value=value)
 
 

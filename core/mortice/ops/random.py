@@ -24,6 +24,7 @@ from mortice.dtype import (
     get_default_dtype,
     iinfo,
     int64,
+    no_float8,
     uint8,
 )
 from mortice.errors import DTypeError
@@ -107,6 +108,8 @@ def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, de
 
 def _floating(name: str, dtype: DType | None) -> DType:
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype or get_default_dtype())
+    if found.stored is not found:
+        raise no_float8(name, found)
     if found.kind not in "fc":
         raise DTypeError(f"{name}: not implemented for {found}; expected a floating point dtype.")
     return found
@@ -378,6 +381,8 @@ def randperm(
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, like: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
     many = isinstance(p, TensorBase)
+    if many and p.dtype.stored is not p.dtype:
+        raise no_float8("bernoulli", p.dtype)
     if not many or p._device is device:
         made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, p._data if many else float(p), shape)
         if made is not None:
@@ -394,7 +399,7 @@ def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, l
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
     """Draw 1 with the probability that each element gives (or `p` everywhere), else 0."""
     if p is None:
-        if input.dtype.kind != "f":
+        if input.dtype.kind != "f" or input.dtype.itemsize == 1:
             raise DTypeError(f"bernoulli: not implemented for {input.dtype}; expected probabilities as floats.")
         if input.numel():
             low, high = range_of(input) or (0, 1)
@@ -498,12 +503,12 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
+    d = _floating("normal_", self.dtype)
     if (done := _usual("normal_", "random_normal", generator, self.shape, self.dtype, None, self, std, mean)) is not None:
         return done
     if self._device.level is not None and self.layout not in (strided, sparse_coo):
         self.values().normal_(mean, std, generator=generator)  # numbers where it has any
         return self
-    d = _floating("normal_", self.dtype)
     if (made := _at_once("random_normal", self, d, generator, mean, std)) is None:
         z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
         made = _moved(z, std, _in_both_parts(mean, d))
@@ -561,6 +566,8 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     """Fill with the number of trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    if self.dtype.kind in "bc":
+        raise DTypeError(f"geometric_: not implemented for {self.dtype}; expected integers or floats.")
     u = _open_uniform("geometric_", self, generator)
     return _fill("geometric_", self, (u.log() / math.log1p(-p)).ceil())
 

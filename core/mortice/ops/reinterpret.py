@@ -29,12 +29,12 @@ def _reinterpreted_strides(shape: Any, strides: Any, dtype: DType, source: DType
     name="reinterpret",
     view=True,
     holomorphic=False,
-    scatter=lambda k, x, part, dtype, source: k.reinterpret(part, source),
+    scatter=lambda k, x, part, dtype, source: _reinterpret.op.body(k, part, dtype=source, source=dtype),
     strides=_reinterpreted_strides,
 )
 def _reinterpret(k: Any, x: Any, /, *, dtype: DType, source: DType) -> Any:
     """Show the same bytes as another dtype."""
-    return k.reinterpret(x, dtype)
+    return x if dtype.stored is source.stored else k.reinterpret(x, dtype.stored)
 
 
 _reinterpret.no_grad("it reads bits")
@@ -50,7 +50,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
     if x._rg:
         x = x.detach()
     backend, shape = x._device.backend, tuple(x.shape)
-    if dtype not in backend.dtypes(x._device):
+    if dtype.stored not in backend.dtypes(x._device):
         raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
     if dtype.itemsize != x.dtype.itemsize and not (shape and 0 in shape):
         kinds, strides = f"to view {CLASS_NAMES[x.dtype.name]} as {CLASS_NAMES[dtype.name]} (different element sizes)", layout(x)
@@ -66,7 +66,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
                 if n % ratio:
                     raise RuntimeError(f"view: self.{what} must be divisible by {ratio} {kinds}, but got {n}")
     attrs = {"dtype": dtype, "source": x.dtype}
-    if backend.mutable and not backend.does("reinterpret"):
+    if backend.mutable and not backend.does("reinterpret") and dtype.stored is not x.dtype.stored:
         data = _reinterpret.op.body(backend, x._data, **attrs)
         return make(data, x._device, dtype, Size(backend.shape_of(data)))
     return run(_reinterpret.op, (x,), attrs, dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice.call import check_device
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import lane_by_lane
 from mortice.node import named
 from mortice.ops import elementwise
 from mortice.ops.bounds import where
@@ -23,6 +24,7 @@ _START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.in
 _HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "max nan", "min": "min nan"}
 
 
+@lane_by_lane
 def segment_reduce(
     data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
     unsafe: bool = False, initial: float | None = None,

@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
-from mortice.errors import DTypeError, ShapeError, switch
+from mortice.errors import DTypeError, ShapeError
 from mortice.interop import is_number as is_numpy_number
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
@@ -63,7 +63,6 @@ def sort(
     x, axis, scalar = flat_axis(input, dim, "sort")
     values, indices = _sort(x, axis=axis, descending=bool(descending))
     if stable is not None:
-        switch("sort", "stable", stable)
         named(values, "SortBackward1")
     if scalar:
         values, indices = reshape(values, ()), reshape(indices, ())
@@ -107,7 +106,10 @@ _topk.vjp(x=gather_back)
 def topk(
     input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None
 ) -> Any:
-    """Return the k largest (or smallest) elements along a dim and where they are, always in order."""
+    """Return the k largest (or smallest) elements along a dim and where they are, always in order.
+
+    Differs from torch: of equal elements those with the lowest indices are taken, and come in that order.
+    """
     x, axis, scalar = flat_axis(input, dim, "topk")
     k = operator.index(k)
     if not 0 <= k <= x.shape[axis]:
@@ -306,8 +308,6 @@ def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the distinct elements (or slices along a dim), always sorted, and as asked each one's place and counts."""
-    for name, value in (("sorted", sorted), ("return_inverse", return_inverse), ("return_counts", return_counts)):
-        switch("unique", name, value)
     if dim is None:
         values, _, inverse, counts = _unique_all(input)
     else:
@@ -321,8 +321,6 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the first of each run of equal elements (or slices along a dim), as asked each one's run and lengths."""
-    switch("unique_consecutive", "return_inverse", return_inverse)
-    switch("unique_consecutive", "return_counts", return_counts)
     if dim is None:
         flat = input if len(input.shape) == 1 else reshape(input, -1)
         values, _, inverse, counts = _unique_rows(flat, ordered=True, placed=return_inverse)

@@ -115,7 +115,7 @@ def _extended(x: Any, amount: int, mode: str) -> Any:
 @autocasting
 def stft(
     input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-    center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
+    center: Any = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Any:  # fmt: skip
     """Transform frames of n_fft points, hop_length apart, of (L,) or (B, L) to (..., frequencies, frames).

@@ -312,7 +312,8 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
         size = Size((size,) if isinstance(size, int) else size)
         stride = contiguous_strides(size) if stride is None else stride
         around = whole(memory.detach())
-        seen = as_strided(around, size, stride, storage_offset)
+        start = memory.storage_offset() if isinstance(source, _Storage) else 0  # of a part of one
+        seen = as_strided(around, size, stride, start + storage_offset)
         if seen._storage is not around._storage:  # writes to a copy would be lost
             raise RuntimeError(
                 f"set_: expected a backend with views by strides; backend '{self._device.backend.name}' copies. "

@@ -19,7 +19,7 @@ from typing import Any
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import default_backend, resolve
 from mortice.device import Device
-from mortice.dtype import DTYPES, DType, by_name, uint8
+from mortice.dtype import DTYPES, FLOAT8, DType, by_name, uint8
 from mortice.errors import DTypeError
 from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from mortice.ops.data import check_dtype
@@ -376,7 +376,7 @@ _KNOWN: dict[str, Any] = {
     "_codecs.encode": Known(_encode),
     **{f"torch.{kind}": StorageKind(by_name(name)) for name, kind in STORAGES.items()},
     **{f"torch.cuda.{kind}": StorageKind(by_name(name)) for name, kind in STORAGES.items()},
-    **{f"torch.{d.name}": d for d in DTYPES},
+    **{f"torch.{d.name}": d for d in (*DTYPES, *FLOAT8)},
 }
 
 

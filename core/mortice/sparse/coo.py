@@ -16,6 +16,7 @@ from typing import Any
 
 import mortice
 from mortice.call import no_tensor
+from mortice.dtype import no_float8
 from mortice.layout import sparse_coo, sparse_csr, strided
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
@@ -354,6 +355,8 @@ def sparse_mask(self: Any, mask: Any) -> Any:
 
 def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None) -> Any:
     """Return the elements other than 0 as a sparse tensor; with `sparse_dim`, whole parts of the dims after that many."""
+    if self.dtype.stored is not self.dtype:
+        raise no_float8("to_sparse", self.dtype)
     if layout is strided:
         return self.to_dense()
     if layout not in (None, sparse_coo):

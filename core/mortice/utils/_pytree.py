@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mortice import Size
+from mortice.autograd.trees import REGISTERED
 
 Context = PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
@@ -143,6 +144,7 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    REGISTERED[cls] = flatten_fn, unflatten_fn  # for transforms
 
 
 class TreeSpec(NamedTuple):

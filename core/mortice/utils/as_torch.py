@@ -36,8 +36,10 @@ _PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mo
 # Modules that load what is compiled against PyTorch, with the function that does, which says False where it is not installed:
 # the library then computes in Python.
 _COMPILED = {"torchaudio._extension.utils": "_load_lib"}
-# Modules whose classes libraries look for by PyTorch's names, which are the same but for the head, once they are loaded.
-_LOOKED_FOR = frozenset(f"mortice.utils.data.{part}" for part in ("dataloader", "dataset", "distributed", "sampler"))
+# Modules whose classes libraries look for by PyTorch's names, once they are loaded. Each optimizer but the youngest has a file there.
+_LOOKED_FOR = frozenset([f"mortice.utils.data.{part}" for part in ("dataloader", "dataset", "distributed", "sampler")])
+_LOOKED_FOR |= {"mortice.optim", "mortice.optim.lr_scheduler", "mortice.optim.swa_utils"}
+_OPTIMIZERS = {"SparseAdam": ".sparse_adam", "Adafactor": "", "Muon": ""}
 
 
 class _Loader(Loader):
@@ -79,9 +81,11 @@ def _in_python_alone(module: ModuleType) -> None:
 
 
 def _as_pytorch_has_it(module: ModuleType) -> None:
-    for kind in list(vars(module).values()):
-        if isinstance(kind, type) and kind.__module__ == module.__name__:
-            _move(kind, module.__name__.replace("mortice", "torch", 1))
+    place = module.__name__.replace("mortice", "torch", 1)
+    own = "mortice.optim" if place in ("torch.optim", "torch.optim.lr_scheduler") else module.__name__
+    for name, kind in list(vars(module).items()):
+        if isinstance(kind, type) and kind.__module__.startswith(own):
+            _move(kind, place + _OPTIMIZERS.get(name, f".{name.lower()}") if place == "torch.optim" else place)
 
 
 class _Distribution(Distribution):

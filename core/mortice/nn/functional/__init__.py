@@ -6,6 +6,8 @@ from mortice.nn import _reduction as _Reduction  # losses that others write ask 
 from mortice.nn import grad as grad
 from mortice.nn.functional.activation import *
 from mortice.nn.functional.attention import *
+from mortice.nn.functional.attention import _canonical_mask as _canonical_mask
+from mortice.nn.functional.attention import _none_or_dtype as _none_or_dtype
 from mortice.nn.functional.distance import *
 from mortice.nn.functional.fractional import *
 from mortice.nn.functional.loss import *

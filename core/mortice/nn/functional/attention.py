@@ -28,14 +28,13 @@ def multi_head_attention_forward(
     A bool mask is True where a key takes no part; a mask of numbers is added to the scores.
     """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
-    if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype is not attn_mask.dtype:
-        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
-    key_padding_mask = _additive("key_padding_mask", key_padding_mask, query.dtype)
+    other = _none_or_dtype(attn_mask)
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(f"{_NAME}: Need attn_mask if specifying the is_causal hint.")
     # Without weights to return, the causal kernel needs no mask; extra keys and padding do.
     causal = is_causal and not need_weights and key_padding_mask is None and bias_k is None and not add_zero_attn
-    attn_mask = None if causal else _additive("attn_mask", attn_mask, query.dtype)
+    attn_mask = None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
     if not batched:
         query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -94,13 +93,23 @@ def multi_head_attention_forward(
     return out if batched else out.squeeze(1), weights
 
 
-def _additive(name: str, mask: Any, dtype: Any) -> Any:
+def _none_or_dtype(input: Any) -> Any:
+    if input is None or isinstance(input, mortice.Tensor):
+        return input if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True) -> Any:
     """Return a mask as numbers to add to scores: -inf where a bool mask is True."""
-    if mask is None or mask.is_floating_point():
+    if mask is None:
+        return None
+    if mask.dtype is not mortice.bool and not mask.is_floating_point():
+        raise AssertionError(f"{_NAME}: only bool and floating types of {mask_name} are supported; got {mask.dtype}.")
+    if check_other and other_type is not None and mask.dtype is not other_type:
+        warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.")
+    if mask.is_floating_point():
         return mask
-    if mask.dtype is not mortice.bool:
-        raise AssertionError(f"{_NAME}: only bool and floating types of {name} are supported; got {mask.dtype}.")
-    return mortice.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
+    return mortice.zeros(mask.shape, dtype=target_type, device=mask.device).masked_fill(mask, -math.inf)
 
 
 def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:

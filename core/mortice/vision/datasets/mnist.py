@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections.abc import Callable
 from typing import Any
+from urllib.error import URLError as URLError
 
 import mortice as mt
 from mortice.notice import warn
