@@ -47,6 +47,19 @@ def test_a_barrier_holds_all_threads_of_a_block() -> None:
         np.testing.assert_array_equal(out, x.reshape(3, 96)[:, ::-1].reshape(-1))
 
 
+@pytest.mark.parametrize(("place", "tells"), [("(threadIdx.x + 95) / 2", "forwards"), ("threadIdx.x / 2", "backwards")])
+def test_a_missing_barrier_shows_in_one_order_of_threads(monkeypatch: pytest.MonkeyPatch, place: str, tells: str) -> None:
+    code = CODE.replace("  __syncthreads();\n", "", 1).replace("blockDim.x - 1 - threadIdx.x", place)
+    kernel = run_on_cpu.Module(code, (), ["reversed<float>"]).get_function("reversed<float>")
+    x, i = np.arange(1, 97, dtype=np.float32), np.arange(96)
+    out, wanted = np.empty_like(x), x[i // 2 if tells == "backwards" else (i + 95) // 2]
+    for order in ("forwards", "backwards"):
+        monkeypatch.setenv("MORTICE_EMULATED_ORDER", order)
+        kernel((1,), (96,), (-x, out))  # shared memory holds what another block left there
+        kernel((1,), (96,), (x, out))
+        assert (out == wanted).all() == (order != tells)
+
+
 def test_indices_have_three_axes() -> None:
     out = np.zeros((12, 30), np.int32)
     run_on_cpu.Module(PLAIN).get_function("places")((2, 3, 2), (5, 3, 2), (out,))
