@@ -183,6 +183,8 @@ def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     found = _counted(_step(model, loss, mt.optim.AdamW(model.parameters())), done)
     assert found["waits and copies"] == 0
     assert (found["look"], found["optimiser_step"]) == (2, 1)
+    # What layer_norm's gradients read is read once.
+    assert [found[n] for n in ("norm_grads_rows", "fold_parts", "norm_grad_rows", "norm_sums_columns")] == [1, 1, 0, 0]
 
 
 def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
