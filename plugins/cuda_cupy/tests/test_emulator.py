@@ -30,6 +30,14 @@ extern "C" __global__ void shuffles(const int *x, int *out) {
   out[threadIdx.x] = __shfl_sync(0xffffffffu, v, 0);
   if (threadIdx.x % 32 == 0) atomicAdd(out + blockDim.x, v);
 }
+struct alignas(16) Four { int v[4]; };
+extern "C" __global__ void four(const int *x, int *out) {
+  *reinterpret_cast<Four *>(out) = *reinterpret_cast<const Four *>(x);
+}
+extern "C" __global__ void beyond(int *out) {
+  __shared__ int held[4];
+  held[out[0]] = 1;
+}
 extern "C" __global__ void stuck() {
   if (threadIdx.x == 0) __syncwarp();
   else __syncthreads();
@@ -80,12 +88,23 @@ def test_arguments_are_checked() -> None:
         places((1,), (1,), (np.int64(1),))
 
 
-def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
+def _ended(launch: str) -> str:
+    """Return what a process says of a launch that ends it."""
     here = Path(run_on_cpu.__file__).parent
-    program = f"import sys; sys.path.append({str(here)!r}); import run_on_cpu\n"
-    program += f"run_on_cpu.Module({PLAIN!r}).get_function('stuck')((1,), (32,), ())"
+    program = f"import sys; sys.path.append({str(here)!r}); import numpy as np, run_on_cpu\n"
+    program += f"x = np.full(8, 4, np.int32)\nrun_on_cpu.Module({PLAIN!r}).{launch}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode and "waits for threads that never reach it" in done.stderr
+    assert done.returncode < 0
+    return done.stderr
+
+
+def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
+    assert "waits for threads that never reach it" in _ended("get_function('stuck')((1,), (32,), ())")
+
+
+@pytest.mark.parametrize("launch", ["get_function('four')((1,), (1,), (x[1:], x))", "get_function('beyond')((1,), (1,), (x,))"])
+def test_what_a_gpu_faults_at_ends_the_program(launch: str) -> None:
+    assert not _ended(launch)
 
 
 def test_launches_that_a_gpu_refuses_are_refused() -> None:
