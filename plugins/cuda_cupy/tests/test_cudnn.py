@@ -451,3 +451,27 @@ def test_frontends_without_a_launch_by_addresses_are_called_by_uid(monkeypatch: 
     assert [name for name, _ in fake_cudnn.log] == ["conv_fprop", "conv_dgrad", "conv_wgrad"] or len(
         fake_cudnn.log
     ) == 3
+
+
+def test_a_launch_that_comes_into_another_of_its_plan_leaves_it_its_own_operands() -> None:
+    import ctypes
+    from types import SimpleNamespace
+
+    from mortice_cuda_cupy.cudnn import plans
+
+    seen: list[list[int]] = []
+    lowered = SimpleNamespace(
+        _prepare_variant_pack_template=lambda: None, _get_variant_pack_uids_sorted=lambda: [1, 2],
+        _execute_with_raw_ptrs=lambda start, count, *rest: seen.append(list((ctypes.c_uint64 * count).from_address(start))),
+    )  # fmt: skip
+    graph, place = SimpleNamespace(_lowered_graph=lowered, plans=[SimpleNamespace(cpp_index=0)]), SimpleNamespace(number=1)
+    launch = plans._launcher(graph, 0, 2)
+
+    class Addresses(list):  # type: ignore[type-arg]
+        def __getitem__(self, i: Any) -> Any:
+            if i == 1 and not seen:
+                launch([30, 40], 0, place)  # as a signal's handler would
+            return super().__getitem__(i)
+
+    launch(Addresses([10, 20]), 0, place)
+    assert seen == [[30, 40], [10, 20]]

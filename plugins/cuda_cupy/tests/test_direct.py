@@ -183,6 +183,7 @@ def test_places_are_those_of_the_first(dtype: Any) -> None:
         ((3, 40000), 1),
         ((3, 40000), None),
         ((700, 5), 0),
+        ((2, 530, 40), 1),
         ((2, 30, 4), 1),
         ((2000,), 0),
         ((1, 1), None),

@@ -30,6 +30,14 @@ extern "C" __global__ void shuffles(const int *x, int *out) {
   out[threadIdx.x] = __shfl_sync(0xffffffffu, v, 0);
   if (threadIdx.x % 32 == 0) atomicAdd(out + blockDim.x, v);
 }
+struct alignas(16) Four { int v[4]; };
+extern "C" __global__ void four(const int *x, int *out) {
+  *reinterpret_cast<Four *>(out) = *reinterpret_cast<const Four *>(x);
+}
+extern "C" __global__ void beyond(int *out) {
+  __shared__ int held[4];
+  held[out[0]] = 1;
+}
 extern "C" __global__ void stuck() {
   if (threadIdx.x == 0) __syncwarp();
   else __syncthreads();
@@ -45,6 +53,19 @@ def test_a_barrier_holds_all_threads_of_a_block() -> None:
         out = np.empty_like(x)
         module.get_function(name)((3,), (96,), (x, out))
         np.testing.assert_array_equal(out, x.reshape(3, 96)[:, ::-1].reshape(-1))
+
+
+@pytest.mark.parametrize(("place", "tells"), [("(threadIdx.x + 95) / 2", "forwards"), ("threadIdx.x / 2", "backwards")])
+def test_a_missing_barrier_shows_in_one_order_of_threads(monkeypatch: pytest.MonkeyPatch, place: str, tells: str) -> None:
+    code = CODE.replace("  __syncthreads();\n", "", 1).replace("blockDim.x - 1 - threadIdx.x", place)
+    kernel = run_on_cpu.Module(code, (), ["reversed<float>"]).get_function("reversed<float>")
+    x, i = np.arange(1, 97, dtype=np.float32), np.arange(96)
+    out, wanted = np.empty_like(x), x[i // 2 if tells == "backwards" else (i + 95) // 2]
+    for order in ("forwards", "backwards"):
+        monkeypatch.setenv("MORTICE_EMULATED_ORDER", order)
+        kernel((1,), (96,), (-x, out))  # shared memory holds what another block left there
+        kernel((1,), (96,), (x, out))
+        assert (out == wanted).all() == (order != tells)
 
 
 def test_indices_have_three_axes() -> None:
@@ -67,12 +88,23 @@ def test_arguments_are_checked() -> None:
         places((1,), (1,), (np.int64(1),))
 
 
-def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
+def _ended(launch: str) -> str:
+    """Return what a process says of a launch that ends it."""
     here = Path(run_on_cpu.__file__).parent
-    program = f"import sys; sys.path.append({str(here)!r}); import run_on_cpu\n"
-    program += f"run_on_cpu.Module({PLAIN!r}).get_function('stuck')((1,), (32,), ())"
+    program = f"import sys; sys.path.append({str(here)!r}); import numpy as np, run_on_cpu\n"
+    program += f"x = np.full(8, 4, np.int32)\nrun_on_cpu.Module({PLAIN!r}).{launch}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode and "waits for threads that never reach it" in done.stderr
+    assert done.returncode < 0
+    return done.stderr
+
+
+def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
+    assert "waits for threads that never reach it" in _ended("get_function('stuck')((1,), (32,), ())")
+
+
+@pytest.mark.parametrize("launch", ["get_function('four')((1,), (1,), (x[1:], x))", "get_function('beyond')((1,), (1,), (x,))"])
+def test_what_a_gpu_faults_at_ends_the_program(launch: str) -> None:
+    assert not _ended(launch)
 
 
 def test_launches_that_a_gpu_refuses_are_refused() -> None:

@@ -21,7 +21,9 @@ def parameters(n: Any, dtype: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("shape", "ndim"), [((5, 7), 1), ((1, 1), 1), ((3, 4, 16), 2), ((2, 1100), 1), ((70, 33), 1), ((0, 4), 1)]
+    ("shape", "ndim"),
+    [((5, 7), 1), ((1, 1), 1), ((3, 4, 16), 2), ((2, 1100), 1), ((70, 33), 1), ((0, 4), 1), ((37, 256), 1), ((3, 11, 500), 1),
+     ((40, 1000), 1)],
 )
 def test_rows(dtype: Any, shape: Any, ndim: int) -> None:
     x, g = draw(shape, dtype, seed=1) + np.ones((), dtype), draw(shape, dtype, seed=2)

@@ -154,6 +154,20 @@ def test_parameters_that_lie_in_another_order_share_the_launch(done: Counter[str
     assert found["optimiser_step"] == 1 and found["blended"] == 0
 
 
+def test_activations_go_through_channels_last_as_it_lies(done: Counter[str]) -> None:
+    F = mt.nn.functional
+    with mt.device("cuda"):
+        x = mt.rand(2, 3, 4, 5).to(memory_format=mt.channels_last).requires_grad_()
+        g = mt.rand(2, 3, 4, 5).to(memory_format=mt.channels_last)
+    for f in (F.silu, F.relu, lambda x: F.leaky_relu(x, 0.2), F.gelu):
+        done.clear()
+        out = f(x)
+        (grad,) = mt.autograd.grad(out, x, g)
+        assert sum(done.values()) == 2, done
+        assert out.is_contiguous(memory_format=mt.channels_last) and grad.is_contiguous(memory_format=mt.channels_last)
+        mt.testing.assert_close(grad.contiguous(), mt.autograd.grad(f(y := x.detach().contiguous().requires_grad_()), y, g.contiguous())[0])
+
+
 @pytest.mark.parametrize("size", [8, 46])  # a block has all of a channel, or a part
 def test_a_step_with_batch_norm(done: Counter[str], size: int) -> None:
     nn = mt.nn
@@ -183,6 +197,8 @@ def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     found = _counted(_step(model, loss, mt.optim.AdamW(model.parameters())), done)
     assert found["waits and copies"] == 0
     assert (found["look"], found["optimiser_step"]) == (2, 1)
+    # What layer_norm's gradients read is read once.
+    assert [found[n] for n in ("norm_grads_rows", "fold_parts", "norm_grad_rows", "norm_sums_columns")] == [1, 1, 0, 0]
 
 
 def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:

@@ -108,10 +108,16 @@ def _launcher(graph: Any, index: int, count: int) -> Callable[..., None]:
             slots = (ctypes.c_uint64 * count)()
             start = ctypes.addressof(slots)
             at = graph.plans[index].cpp_index
+            mine = [False]  # while no other launch has written to the slots
 
             def by_address(addresses: Sequence[int], workspace: int, place: Place) -> None:
-                slots[:] = addresses
+                # A signal's handler or a finalizer that launches it too may come between: then they are written again.
+                mine[0] = False
+                while not mine[0]:
+                    mine[0] = True
+                    slots[:] = addresses
                 launch(start, count, workspace, place.number, at)
+                mine[0] = False
 
             return by_address
 

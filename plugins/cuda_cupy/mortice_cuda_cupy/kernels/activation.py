@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
-from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous, turns
 from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Plans, Program, empty, launcher, tiles
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
@@ -145,6 +145,8 @@ class ActivationKernels(KernelMixin):
 
 
 def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
+    if axes := turns(x):
+        return _one(k, op, x.transpose(axes[0]), *numbers).transpose(axes[1])
     x = contiguous(x)
     launch = _plans[op, k.dtype_of(x), x.size, 1, len(numbers)]
     out = empty(x.shape, x.dtype)
@@ -154,6 +156,8 @@ def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
 
 
 def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
+    if axes := turns(g, x):
+        return _two(k, op, g.transpose(axes[0]), x.transpose(axes[0]), *numbers).transpose(axes[1])
     launch = _plans[op, k.dtype_of(x), x.size, 2, len(numbers)]
     out = empty(x.shape, x.dtype)
     if launch:

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, empty, float32, in_order, launcher, prod
+from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, axes_of, empty, float32, in_order, launcher, prod
 
 WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64", 16: "Word16"}
 _COUNTS = ("unsigned", "i64")
@@ -23,6 +23,16 @@ COPY = Program(
 def contiguous(x: Any) -> Any:
     """Return x in row-major order; None stays."""
     return x if x is None or in_order(x) else packed(x)
+
+
+def turns(x: Any, *others: Any) -> Any:
+    """Return the axes in the order in which arrays of one shape lie, and their places; None for row-major order, or none in common.
+
+    What goes through memory element by element need not copy channels-last arrays.
+    """
+    if in_order(x) or any([y.strides != x.strides for y in others]):
+        return None
+    return axes_of[x.shape, x.strides, x.itemsize] or None
 
 
 def packed(x: Any) -> Any:
@@ -181,4 +191,4 @@ def _join_launches(size: int, rows: int, widths: Sequence[int]) -> list[Any]:
 
 _joins, _join_plans = Plans(_join), Plans(_join_launches)
 
-__all__ = ["COPY", "WORD", "joined", "packed", "together"]
+__all__ = ["COPY", "WORD", "joined", "packed", "together", "turns"]

@@ -94,6 +94,75 @@ __global__ void __launch_bounds__(1024) norm_grad_rows(const T *g, const T *x, c
   }
 }
 
+// The same with the gradients of weight and bias, which read what this does: a warp has every so many rows, of which a lane
+// keeps its E elements and adds up its share of the columns; parts is (gridDim.x, 2, n). Blocks are (32, 8).
+template <class T, class P, bool RMS, int E>
+__global__ void __launch_bounds__(256) norm_grads_rows(const T *g, const T *x, const P *weight, const wide_t<T> *mean, const wide_t<T> *rstd,
+                                                       T *out, wide_t<T> *parts, i64 rows, i64 n) {
+  typedef wide_t<T> W;
+  constexpr int N = kLanes<T>;
+  __shared__ W shared[2][8][33];
+  bool wide = n % N == 0 && aligned(g) && aligned(x) && aligned(out);
+  int lane = threadIdx.x, warp = threadIdx.y;
+  // Lanes have packs side by side, or elements.
+  auto column = [&](int e) { return wide ? (e / N * 32 + lane) * N + e % N : e * 32 + lane; };
+  W sums[E], alongs[E];
+#pragma unroll
+  for (int e = 0; e < E; ++e) sums[e] = alongs[e] = W(0);
+  for (i64 row = i64(blockIdx.x) * 8 + warp; row < rows; row += i64(gridDim.x) * 8) {
+    const T *of_g = g + row * n, *of_x = x + row * n;
+    W middle = RMS ? W(0) : mean[row], scale = rstd[row], sum = W(0), along = W(0);
+    W pulled[E], normal[E];
+#pragma unroll
+    for (int e = 0; e < E; e += N) {
+      Pack<T, N> p{}, q{};
+      if (wide) {
+        if (column(e) < n) p = load<N>(of_g + column(e)), q = load<N>(of_x + column(e));
+      } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j)
+          if (column(e + j) < n) p.v[j] = of_g[column(e + j)], q.v[j] = of_x[column(e + j)];
+      }
+#pragma unroll
+      for (int j = 0; j < N; ++j) {
+        bool here = column(e + j) < n;
+        W d = here ? W(widen(p.v[j])) : W(0), y = here ? (W(widen(q.v[j])) - middle) * scale : W(0);
+        sums[e + j] += d, alongs[e + j] += d * y;
+        if (weight && here) d *= W(widen(weight[column(e + j)]));
+        pulled[e + j] = d, normal[e + j] = y;
+        sum += d, along += d * y;
+      }
+    }
+    along = over_warp(along, Plus()) / W(n);
+    sum = RMS ? W(0) : over_warp(sum, Plus()) / W(n);
+    T *to = out + row * n;
+#pragma unroll
+    for (int e = 0; e < E; e += N) {
+      Pack<T, N> p;
+#pragma unroll
+      for (int j = 0; j < N; ++j) p.v[j] = narrow<T>(scale * (pulled[e + j] - sum - normal[e + j] * along));
+      if (wide) {
+        if (column(e) < n) store(to + column(e), p);
+      } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j)
+          if (column(e + j) < n) to[column(e + j)] = p.v[j];
+      }
+    }
+  }
+  W *part = parts + i64(blockIdx.x) * 2 * n;
+#pragma unroll
+  for (int e = 0; e < E; ++e) {
+    __syncthreads();  // the last columns may still be read
+    shared[0][warp][lane] = sums[e], shared[1][warp][lane] = alongs[e];
+    __syncthreads();
+    if (warp > 1 || column(e) >= n) continue;
+    W total = W(0);
+    for (int i = 0; i < 8; ++i) total += shared[warp][i][lane];
+    part[warp * n + column(e)] = total;
+  }
+}
+
 // Sums over rows of g and of g times the normal x, for part blockIdx.y of the rows: parts is (gridDim.y, 2, n).
 // Blocks are 32 columns by 8 rows.
 template <class T, bool RMS>

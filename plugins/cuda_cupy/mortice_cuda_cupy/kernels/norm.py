@@ -28,14 +28,22 @@ _ROWS = [
     for weight in ("{T}", "wide_t<{T}>")
     for kind in ("false, false", "true, false", "false, true")
 ]
+_FEW, _MANY = 8, 32  # elements of a row that a lane keeps
+_grads_of = lambda kept: [
+    f"norm_grads_rows<{{T}}, {weight}, {rms}, {kept}>" for weight in ("{T}", "wide_t<{T}>") for rms in ("false", "true")
+]
 NORM = Program(
-    "norm.cu", *_ROWS, "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
+    "norm.cu", *_ROWS, *_grads_of(_FEW), "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
     "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "joined_apply<{T}>",
     "joined_grad<{T}>", "blend<{T}>",
 )  # fmt: skip
+# So many of float64 would need more registers than there are.
+LONG = Program("norm.cu", *_grads_of(_MANY), types=tuple([d for d in FLOATS if d.itemsize < 8]))
 _LAYER, _RMS, _GROUP = "false, false", "true, false", "false, true"
 _Core = NamespaceBackend
 _ALONE = 1 << 13  # elements of a channel that one block goes through twice, sooner than two launches would; not measured, for lack of a GPU
+_ROWS_OF_BLOCK = 16  # at least: two for each of its warps
+_AT_ONCE = 264  # blocks that keep rows: 2 for each of 132 multiprocessors
 _BLOCKS = 1056  # that sums are cut into, where there is enough to add: 8 for each of 132 multiprocessors
 
 
@@ -47,10 +55,8 @@ class NormKernels(KernelMixin):
     def layer_norm(
         self, x: Any, weight: Any = None, bias: Any = None, *, ndim: int, eps: float = 1e-5
     ) -> tuple[Any, Any, Any]:
-        if not _fits(self, x):
-            return _Core.layer_norm(self, x, weight, bias, ndim=ndim, eps=eps)  # type: ignore[no-any-return]
-        stats = (*x.shape[: x.ndim - ndim], *[1] * ndim)
-        return _forward(self, _LAYER, x, weight, bias, prod(x.shape[x.ndim - ndim :]), eps, stats)
+        made = _forward(self, _LAYER, x, weight, bias, ndim, eps)
+        return made or _Core.layer_norm(self, x, weight, bias, ndim=ndim, eps=eps)
 
     def layer_norm_grad(
         self, g: Any, x: Any, weight: Any = None, mean: Any = None, rstd: Any = None, *, ndim: int, eps: float = 1e-5
@@ -71,15 +77,11 @@ class NormKernels(KernelMixin):
     ) -> tuple[Any, ...]:
         if mean is None or rstd is None or not _fits(self, x, g):
             return _Core.layer_norm_grads(self, g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs)  # type: ignore[no-any-return]
-        of_x = self.layer_norm_grad(g, x, weight, mean, rstd, ndim=ndim, eps=eps) if needs[0] else None
-        return of_x, *_column_sums(self, "false", g, x, mean, rstd, ndim, needs[1:])
+        return _row_grads(self, _LAYER, g, x, weight, mean, rstd, ndim, needs)
 
     def rms_norm(self, x: Any, weight: Any = None, *, ndim: int, eps: float) -> tuple[Any, Any]:
-        if not _fits(self, x):
-            return _Core.rms_norm(self, x, weight, ndim=ndim, eps=eps)  # type: ignore[no-any-return]
-        stats = (*x.shape[: x.ndim - ndim], *[1] * ndim)
-        out, _, rrms = _forward(self, _RMS, x, weight, None, prod(x.shape[x.ndim - ndim :]), eps, stats)
-        return out, rrms
+        made = _forward(self, _RMS, x, weight, None, ndim, eps)
+        return made[::2] if made else _Core.rms_norm(self, x, weight, ndim=ndim, eps=eps)
 
     def rms_norm_grad(self, g: Any, x: Any, weight: Any = None, rrms: Any = None, *, ndim: int, eps: float) -> Any:
         if rrms is None or not _fits(self, x, g):
@@ -91,13 +93,18 @@ class NormKernels(KernelMixin):
             return _Core.rms_norm_weight_grad(self, g, x, rrms, ndim=ndim, eps=eps)
         return _column_sums(self, "true", g, x, None, rrms, ndim, (True, False))[0]
 
+    def rms_norm_grads(
+        self, g: Any, x: Any, weight: Any, rrms: Any, *, ndim: int, eps: float, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        if rrms is None or not _fits(self, x, g):
+            return _Core.rms_norm_grads(self, g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)  # type: ignore[no-any-return]
+        return _row_grads(self, _RMS, g, x, weight, None, rrms, ndim, (*needs[:2], False))[:2]
+
     def group_norm(
         self, x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float = 1e-5
     ) -> tuple[Any, Any, Any]:
-        if not _fits(self, x):
-            return _Core.group_norm(self, x, weight, bias, groups=groups, eps=eps)  # type: ignore[no-any-return]
-        n = prod(x.shape[1:]) // groups
-        return _forward(self, _GROUP, x, weight, bias, n, eps, (x.shape[0], groups), groups)
+        made = _forward(self, _GROUP, x, weight, bias, groups, eps)
+        return made or _Core.group_norm(self, x, weight, bias, groups=groups, eps=eps)
 
     def group_norm_grad(
         self, g: Any, x: Any, weight: Any = None, mean: Any = None, rstd: Any = None, *, groups: int, eps: float = 1e-5
@@ -124,10 +131,11 @@ class NormKernels(KernelMixin):
     # ---- channels ----
 
     def batch_norm(self, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> tuple[Any, Any, Any]:
-        if not _fits(self, x):
+        plan = _batch_plans[self.dtype_of(x), x.shape]
+        if not plan:
             return _Core.batch_norm(self, x, weight, bias, eps=eps)  # type: ignore[no-any-return]
         x = contiguous(x)
-        moments, finish, together, channels, size = _batch_plans[self.dtype_of(x), x.shape]
+        moments, finish, together, channels, size = plan
         wide, parts = _wide(self, x), (scratch(size),) if moments else ()
         mean, var = empty((channels,), wide), empty((channels,), wide)
         if moments:
@@ -142,10 +150,11 @@ class NormKernels(KernelMixin):
     def batch_norm_grads(
         self, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, eps: float, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
-        if mean is None or var is None or not _fits(self, x, g):
+        plan = _batch_grad_plans[self.dtype_of(x), x.shape]
+        if mean is None or var is None or not plan or g.dtype != x.dtype or g.shape != x.shape:
             return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
         g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
-        sums_of, finish, together, channels, size = _batch_grad_plans[self.dtype_of(x), x.shape]
+        sums_of, finish, together, channels, size = plan
         if needs[0] and together:
             parts, of_x = (scratch(size),) if sums_of else (), empty(x.shape, x.dtype)
             if sums_of:
@@ -209,29 +218,84 @@ def _as_wide(k: Any, x: Any, wide: Any) -> Any:
     return x if x is None else contiguous(x if x.dtype == wide else x.astype(wide))
 
 
-def _weights(k: Any, x: Any, weight: Any, bias: Any) -> tuple[str, Any, Any]:
-    """Return the name of the parameters' type, and them in it: in that of x where both are, else the wide one."""
-    if all([w is None or w.dtype == x.dtype for w in (weight, bias)]):
-        return "{T}", contiguous(weight), contiguous(bias)
-    wide = _wide(k, x)
-    return "wide_t<{T}>", _as_wide(k, weight, wide), _as_wide(k, bias, wide)
+def _dtypes(k: Any, *arrays: Any) -> tuple[Any, ...]:
+    return tuple([None if a is None else k.dtype_of(a) for a in arrays])
 
 
-def _forward(
-    k: Any, kind: str, x: Any, weight: Any, bias: Any, n: int, eps: float, stats: Sequence[int], groups: int = 1
-) -> tuple[Any, Any, Any]:
-    x = contiguous(x)
-    name, weight, bias = _weights(k, x, weight, bias)
-    launch = _row_plans[k.dtype_of(x), _ROW, f"norm_rows<{{T}}, {name}, {kind}>", x.shape, n, groups]
-    out, wide = empty(x.shape, x.dtype), _wide(k, x)
-    mean, rstd = None if kind == _RMS else empty(stats, wide), empty(stats, wide)
-    launch(x, weight, bias, out, mean, rstd, eps)
+def _parameters(dtypes: Sequence[Any]) -> str:
+    """Return in which type parameters are read: that of the first dtype where all have it, else the wide one."""
+    return "wide_t<{T}>" if any([d not in (None, dtypes[0]) for d in dtypes]) else "{T}"
+
+
+def _forward(k: Any, kind: str, x: Any, weight: Any, bias: Any, count: int, eps: float) -> Any:
+    """Return (out, mean, rstd); None where there is no kernel. `count` are the axes of a row, or the groups."""
+    dtypes = _dtypes(k, x, weight, bias)
+    plan = _forwards[kind, x.shape, count, dtypes]
+    if not plan:
+        return None
+    launch, same, stats = plan
+    x, wide = contiguous(x), _wide(k, x)
+    if not same:
+        weight, bias = _as_wide(k, weight, wide), _as_wide(k, bias, wide)
+    out, mean, rstd = empty(x.shape, x.dtype), None if kind == _RMS else empty(stats, wide), empty(stats, wide)
+    launch(x, contiguous(weight), contiguous(bias), out, mean, rstd, eps)
     return out, mean, rstd
 
 
+def _norm_rows(kind: str, shape: tuple[int, ...], count: int, dtypes: tuple[Any, ...]) -> Any:
+    """Return the launch of a norm; whether parameters have the dtype of x, or none; and the shape of the statistics."""
+    if dtypes[0] not in FLOATS or not prod(shape):
+        return None
+    first = len(shape) - count
+    if kind == _GROUP:
+        n, stats = prod(shape[1:]) // count, (shape[0], count)
+    else:
+        n, stats = prod(shape[first:]), (*shape[:first], *[1] * count)
+    name = _parameters(dtypes)
+    launch = _by_rows(dtypes[0], _ROW, f"norm_rows<{{T}}, {name}, {kind}>", shape, n, count if kind == _GROUP else 1)
+    return launch, name == "{T}", stats
+
+
+def _row_grads(
+    k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, ndim: int, needs: Sequence[bool]
+) -> tuple[Any, Any, Any]:
+    """Return the gradients of input, weight and bias that are needed of normalised rows."""
+    dtypes = _dtypes(k, x, weight)
+    plan = _grads[kind, x.shape, ndim, dtypes] if needs[0] and (needs[1] or needs[2]) else None
+    if not plan:
+        row = x.shape[x.ndim - ndim :]
+        of_x = _backward(k, kind, g, x, weight, mean, rstd, prod(row)) if needs[0] else None
+        return of_x, *_column_sums(k, kind.partition(",")[0], g, x, mean, rstd, ndim, needs[1:])
+    launch, fold, same, row, size = plan
+    weight = contiguous(weight) if same else _as_wide(k, weight, _wide(k, x))
+    of_x, parts = empty(x.shape, x.dtype), scratch(size)
+    launch(contiguous(g), contiguous(x), weight, contiguous(mean), contiguous(rstd), of_x, parts)
+    of_weight, of_bias = [empty(row, x.dtype) if need else None for need in needs[1:]]
+    fold(parts, None, of_bias, of_weight)
+    return of_x, of_weight, of_bias
+
+
+def _grads_rows(kind: str, shape: tuple[int, ...], ndim: int, dtypes: tuple[Any, ...]) -> Any:
+    """Return the launches that read g and x once: of the gradient of x and parts of the others, and of what joins these.
+
+    With them whether the weight has the dtype of x, or is none; the shape of a row; and the bytes of the parts. None for rows that are
+    too long for a warp to keep.
+    """
+    dtype, row = dtypes[0], shape[len(shape) - ndim :]
+    n = prod(row)
+    program, kept = (NORM, _FEW) if n <= 32 * _FEW else (LONG, _MANY)
+    if n > 32 * kept or dtype not in program.types:
+        return None
+    rows, name = prod(shape) // n, _parameters(dtypes)
+    count = max(1, min(rows // _ROWS_OF_BLOCK, _AT_ONCE))
+    kernel = program.get(dtype, f"norm_grads_rows<{{T}}, {name}, {kind.partition(',')[0]}, {kept}>")
+    launch = launcher(kernel, (count,), (32, 8), "xxooxxm==", rows, n)
+    return launch, _folds[dtype, count, n], name == "{T}", row, count * 2 * n * max(dtype.itemsize, 4)
+
+
 def _backward(k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, n: int, groups: int = 1) -> Any:
-    g, x = contiguous(g), contiguous(x)
-    name, weight, _ = _weights(k, x, weight, None)
+    g, x, name = contiguous(g), contiguous(x), _parameters(_dtypes(k, x, weight))
+    weight = contiguous(weight) if name == "{T}" else _as_wide(k, weight, _wide(k, x))
     launch = _row_plans[k.dtype_of(x), _ROW_GRAD, f"norm_grad_rows<{{T}}, {name}, {kind}>", x.shape, n, groups]
     out = empty(x.shape, x.dtype)
     launch(g, x, weight, contiguous(mean), contiguous(rstd), out)
@@ -250,12 +314,14 @@ def _by_rows(dtype: Any, takes: str, kernel: str, shape: tuple[int, ...], n: int
 _row_plans = Plans(_by_rows)
 
 
-def _by_channels(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _by_channels(dtype: Any, shape: tuple[int, ...]) -> Any:
     """Return the launches of batch_norm: the moments of a channel's parts, None where there are no parts; and what joins them.
 
     With them whether the second normalises too, as it does where a channel's elements lie side by side; how many channels there are;
     and the bytes that the parts take.
     """
+    if dtype not in FLOATS or not prod(shape):
+        return None
     count, together, sizes = _shared(dtype, shape)
     samples, channels, inner = sizes
     if together and samples * inner <= _ALONE:
@@ -271,8 +337,10 @@ def _by_channels(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return moments, finish, together, channels, count * 2 * channels * max(dtype.itemsize, 4)
 
 
-def _by_channels_grad(dtype: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _by_channels_grad(dtype: Any, shape: tuple[int, ...]) -> Any:
     """Return those of its gradients: sums of a channel's parts, if there are any, and what joins them or takes them joined."""
+    if dtype not in FLOATS or not prod(shape):
+        return None
     count, together, sizes = _shared(dtype, shape)
     samples, channels, inner = sizes
     if together and samples * inner <= _ALONE:
@@ -312,7 +380,7 @@ def _blend(dtype: Any, n: int) -> Any:
 
 
 _batch_plans, _batch_grad_plans, _column_plans = Plans(_by_channels), Plans(_by_channels_grad), Plans(_by_columns)
-_folds, _blends = Plans(_fold), Plans(_blend)
+_folds, _blends, _forwards, _grads = Plans(_fold), Plans(_blend), Plans(_norm_rows), Plans(_grads_rows)
 
 
 def _column_sums(

@@ -257,14 +257,30 @@ __global__ void __launch_bounds__(256) arg_rows(const T *x, const i64 *among, i6
     if (threadIdx.x == 0) out[line] = best.place;
   }
 }
-template <class T, class Op> __global__ void arg_columns(const T *x, i64 *out, i64 outer, i64 n, i64 inner) {
+// The same along an axis that is not the last. Blocks are 32 columns by 8 threads, which take every eighth element of a part
+// each; what is found is (parts, outer, inner).
+template <class T, class Op>
+__global__ void __launch_bounds__(256) arg_columns(const T *x, const i64 *among, i64 *out, i64 outer, i64 n, i64 inner, i64 parts, i64 per) {
   typedef work_t<T> W;
-  for (i64 t = thread_of_grid(); t < outer * inner; t += threads_of_grid()) {
-    const T *at = x + t / inner * n * inner + t % inner;
-    Found<W> best{opened(at[0]), 0};
+  __shared__ W values[8][33];
+  __shared__ i64 places[8][33];
+  i64 columns = outer * inner, strips = (columns + 31) / 32;
+  for (i64 item = blockIdx.x; item < strips * (among ? 1 : parts); item += gridDim.x) {
+    i64 part = quotient_of(item, strips), column = (item - part * strips) * 32 + threadIdx.x, o = quotient_of(column, inner);
+    const T *at = x + o * n * inner + (column - o * inner);
+    i64 first = among ? 0 : part * per, last = among ? parts : first + per < n ? first + per : n;
+    Found<W> best{W(0), -1};
 #pragma unroll 4
-    for (i64 i = 1; i < n; ++i) best = choice<Op>(best, Found<W>{opened(at[i * inner]), i});
-    out[t] = best.place;
+    for (i64 i = first + threadIdx.y; column < columns && i < last; i += 8) {
+      i64 place = among ? among[i * columns + column] : i;
+      best = choice<Op>(best, Found<W>{opened(at[place * inner]), place});
+    }
+    __syncthreads();  // the last strip's may still be read
+    values[threadIdx.y][threadIdx.x] = best.value, places[threadIdx.y][threadIdx.x] = best.place;
+    __syncthreads();
+    if (threadIdx.y || column >= columns) continue;
+    for (int j = 1; j < 8; ++j) best = choice<Op>(best, Found<W>{values[j][threadIdx.x], places[j][threadIdx.x]});
+    out[part * columns + column] = best.place;
   }
 }
 

@@ -21,7 +21,6 @@ from mortice_cuda_cupy.kernels.launch import (
     bfloat16,
     bool_,
     launcher,
-    over_elements,
     prod,
     uint8,
 )
@@ -327,11 +326,17 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
             [] if at is None else [s for i, s in enumerate(shape) if i != at]
         )  # fmt: skip
         source = HALVES if mine in _NARROW else WHOLE
-        if inner > 1:
-            return source.get(mine, f"arg_columns<{{T}}, {op}>"), None, None, tuple(out), (outer, n, inner)
-        parts = max(1, min(_BLOCKS // outer, n // 8192))
+        strips = -(-outer * inner // 32)
+        parts = max(1, min(_BLOCKS // outer, n // 8192) if inner == 1 else min(_BLOCKS // strips, n // 256))
         per = _share(n, parts, 16)
-        return source.get(mine, f"arg_rows<{{T}}, {op}>"), -(-n // per), per, tuple(out), (outer, n)
+        parts = -(-n // per)
+        if inner == 1:
+            kernel, sizes, lines = source.get(mine, f"arg_rows<{{T}}, {op}>"), (outer, n), outer
+            first, last = _lines(outer * parts, per), _lines(outer, parts)
+        else:
+            kernel, sizes, lines = source.get(mine, f"arg_columns<{{T}}, {op}>"), (outer, n, inner), outer * inner
+            first, last = [((min(strips * count, MAX_BLOCKS),), (32, 8)) for count in (parts, 1)]
+        return kernel, first, last, (lines, parts), tuple(out), (*sizes, parts, per)
 
     plans = Plans(make)
 
@@ -340,16 +345,14 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         plan = plans[x.dtype, x.shape, axis, keepdims] if x._c_contiguous else None
         if not plan:
             return other(x, axis=axis, keepdims=keepdims)
-        kernel, parts, per, shape, sizes = plan
+        kernel, first, last, found, shape, sizes = plan
         out = empty(shape, native)
-        if parts is None:
-            kernel(*over_elements(sizes[0] * sizes[2]), (x, out, *sizes))
-        elif parts == 1:
-            kernel(*_lines(*sizes), (x, None, out, *sizes, 1, per))
+        if found[1] == 1:
+            kernel(*first, (x, None, out, *sizes))
         else:
-            found = empty((sizes[0], parts), native)
-            kernel(*_lines(sizes[0] * parts, per), (x, None, found, *sizes, parts, per))
-            kernel(*_lines(sizes[0], parts), (x, found, out, *sizes, parts, per))
+            among = empty(found, native)
+            kernel(*first, (x, None, among, *sizes))
+            kernel(*last, (x, among, out, *sizes))
         return out
 
     return run

@@ -4,6 +4,9 @@
 //
 // The threads of a block are fibers: one runs until a barrier or a shuffle holds it up, then the next. A kernel without
 // barriers runs through in a single fiber. A barrier that some threads never reach ends the program with a message.
+//
+// On a GPU blocks, and threads between two barriers, run in any order. Here the first goes first, or with
+// MORTICE_EMULATED_ORDER=backwards the last: a missing barrier that one order hides shows in the other.
 #pragma once
 #define MORTICE_ON_CPU 1
 
@@ -80,6 +83,8 @@ static Fiber *running;
 static jmp_buf scheduler;
 static ucontext_t origin;
 static unsigned next_thread, thread_count;
+static bool backwards;
+inline unsigned turn(unsigned i, unsigned count) { return backwards ? count - 1 - i : i; }
 static void (*body)(void **);
 static void **arguments;
 static std::vector<std::pair<void *, size_t>> shared_blocks;
@@ -104,7 +109,7 @@ inline void await(Barrier &barrier) {
 // Run threads until none is left; a fiber that a barrier holds up keeps its thread, and another goes on with the rest.
 inline void fiber_main() {
   while (next_thread < thread_count) {
-    unsigned t = next_thread++;
+    unsigned t = turn(next_thread++, thread_count);
     running->thread = t, running->exchanges = 0;
     threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
     body(arguments);
@@ -148,7 +153,7 @@ inline void run_block() {
     waiting = false;
     bool moved = false;
     for (size_t i = 0; i < started; ++i) {
-      Fiber &fiber = *fibers[i];
+      Fiber &fiber = *fibers[i];  // which began in that order
       if (!fiber.waits_for) continue;
       waiting = true;
       if (fiber.waits_for->generation != fiber.generation) moved = true, resume_fiber(fiber);
@@ -165,9 +170,12 @@ inline void run(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(void 
   gridDim = grid, blockDim = block, body = kernel, arguments = args;
   std::unique_ptr<std::max_align_t[]> shared(new std::max_align_t[shared_bytes / sizeof(std::max_align_t) + 1]);
   dynamic_shared = reinterpret_cast<unsigned char *>(shared.get());
-  for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
-    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+  const char *order = getenv("MORTICE_EMULATED_ORDER");
+  backwards = order && !strcmp(order, "backwards");
+  for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+      for (unsigned x = 0; x < grid.x; ++x) {
+        blockIdx = {turn(x, grid.x), turn(y, grid.y), turn(z, grid.z)};
         memset(dynamic_shared, 0xff, shared_bytes);
         run_block();
       }

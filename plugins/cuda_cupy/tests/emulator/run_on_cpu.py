@@ -24,8 +24,11 @@ import numpy as np
 HEADER = Path(__file__).with_name("cuda_on_cpu.hpp")
 # As inexact as a GPU may be: functions off by what CUDA allows, products and sums rounded once.
 INEXACT = ("-DMORTICE_INEXACT", "-ffp-contract=fast", "-mfma")
+# Vectors that lie askew, at which a GPU faults, and places outside of arrays in shared memory end the process.
+FAULTS = ("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error")
 FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fno-strict-aliasing", "-Wall", "-Wno-unused", "-Wno-attributes",
-         "-Wno-unknown-pragmas", *(INEXACT if os.environ.get("MORTICE_EMULATED_INEXACT") == "1" else ("-ffp-contract=off",)))  # fmt: skip
+         "-Wno-unknown-pragmas", *FAULTS,
+         *(INEXACT if os.environ.get("MORTICE_EMULATED_INEXACT") == "1" else ("-ffp-contract=off",)))  # fmt: skip
 CACHE = Path(
     os.environ.get("MORTICE_EMULATOR_CACHE") or Path(tempfile.gettempdir()) / f"mortice-emulator-{os.getuid()}"
 )
