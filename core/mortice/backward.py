@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from functools import cached_property
 from operator import attrgetter
 
@@ -354,9 +355,11 @@ def _blame(node: Any) -> None:
     )
     from mortice.notice import warn
 
-    warn(f"Error detected in {node.name()}. {where}")
-    for earlier in trace[1:]:
-        warn(earlier)
+    for message in (f"Error detected in {node.name()}. {where}", *trace[1:]):
+        try:
+            warn(message)
+        except Warning:  # an error to the program's filters: it must not hide the one it tells of
+            print(message, file=sys.stderr)
 
 
 def _deliver(leaves: dict[int, list[Any]], seq: int, algebra: Algebra) -> int:

@@ -57,6 +57,17 @@ def test_anomaly_points_to_the_forward_line_of_a_failure() -> None:
     assert not autograd.anomaly.is_anomaly_enabled()
 
 
+@pytest.mark.filterwarnings("error:Error detected in ExpBackward0", "ignore:Anomaly Detection has been enabled")
+def test_anomaly_does_not_hide_the_error_where_warnings_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    x = leaf(1.0)
+    with autograd.detect_anomaly():
+        y = x.exp()
+        y.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+    assert "Error detected in ExpBackward0" in capsys.readouterr().err
+
+
 def test_anomaly_names_the_node_that_made_nan() -> None:
     x = leaf(0.0)
     with autograd.set_detect_anomaly(True):

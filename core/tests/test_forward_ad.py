@@ -101,6 +101,9 @@ def test_levels_open_and_close() -> None:
     with pytest.raises(RuntimeError, match="not the last one"):
         forward_ad.exit_dual_level()
     assert forward_ad.unpack_dual(x).tangent is None
+    with forward_ad.dual_level():  # one level's tangents are not another's
+        assert forward_ad.unpack_dual(dual).tangent is None
+        assert same(forward_ad.unpack_dual(forward_ad.make_dual(dual, 2 * x)).tangent, 2 * x)
 
 
 @pytest.mark.parametrize("in_place", [False, True])

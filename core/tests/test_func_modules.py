@@ -77,6 +77,8 @@ def test_models_to_be_stacked_agree_in_mode_and_in_what_is_trained() -> None:
     models[0].bias.requires_grad_(False)
     with pytest.raises(RuntimeError, match="bias of all models to have the same .requires_grad"):
         stack_module_state(models)
+    with pytest.raises(RuntimeError, match=r"stack: .*\[3, 2\]"):
+        stack_module_state([nn.Linear(2, 2), nn.Linear(2, 3)])
 
 
 def test_functorch_takes_a_module_s_state_apart():

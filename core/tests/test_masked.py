@@ -46,6 +46,15 @@ def test_gradients_do_not_see_what_is_masked_out():
     assert w.grad.tolist() == [[2.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
 
 
+def test_plain_tensors_get_no_gradient_from_what_is_masked_out():
+    data = mortice.tensor([1.0, 2.0, float("nan")])
+    b, x = mortice.tensor(1.0, requires_grad=True), mortice.tensor([4.0, 1.0, 0.0], requires_grad=True)
+    (masked_tensor(data, ~data.isnan()) * b).sum().backward()
+    assert b.grad.item() == 3
+    as_masked_tensor(x, x > 0).log().sum().backward()
+    assert x.grad.tolist() == [0.25, 1, 0]
+
+
 SETUP = """
 data = torch.arange(24).reshape(2, 3, 4); mask = data % 2 == 0; mt = masked_tensor(data.float(), mask)
 ints = masked_tensor(data, mask); d = torch.tensor(DATA); k = torch.tensor(MASK); z = masked_tensor(d, k)

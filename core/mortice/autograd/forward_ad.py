@@ -80,7 +80,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if inside.tangent(tangent) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported.")
     made = inside.carry(tensor, tangent)
-    made.__dict__["_tangent_given"] = (tangent, made._data, made._version)
+    made.__dict__["_tangent_given"] = (tangent, inside, made._data, made._version)
     return made
 
 
@@ -89,8 +89,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
     inside = _current(level)
-    tangent, *since = tensor.__dict__.get("_tangent_given", (None, None, None))
-    if tangent is None or since[0] is not tensor._data or since[1] != tensor._version:
+    tangent, at, data, version = tensor.__dict__.get("_tangent_given", (None, None, None, None))
+    if at is not inside or data is not tensor._data or version != tensor._version:
         tangent = inside.tangent(tensor)
     return UnpackedDualTensor(inside.primal(tensor), tangent)
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mortice.node import TENSOR_KERNELS
+from mortice.ops.joining import stack
 from mortice.tensor import TensorBase
-
-k: Any = TENSOR_KERNELS
 
 
 def functional_call(
@@ -148,9 +146,9 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
                 f"stack_module_state: Expected {name} of all models to have the same .requires_grad; got "
                 f"{[part._rg for part in parts]}."
             )
-        parameters[name] = k.stack([part.detach() for part in parts], 0).requires_grad_(p._rg)
+        parameters[name] = stack([part.detach() for part in parts], 0).requires_grad_(p._rg)
     for name, _ in models[0].named_buffers():
-        buffers[name] = k.stack([dict(m.named_buffers())[name].detach() for m in models], 0)
+        buffers[name] = stack([dict(m.named_buffers())[name].detach() for m in models], 0)
     return parameters, buffers
 
 

@@ -49,6 +49,11 @@ def _data(value: Any) -> Any:
     return _map(MaskedTensor.get_data, value)
 
 
+def _counted(data: Any, mask: Any) -> Any:
+    """Return data whose gradient is 0 where they are masked out, whatever is computed of them there."""
+    return mortice.where(mask, data, data.detach()) if data.requires_grad else data
+
+
 def _made(data: Any, mask: Any) -> Any:
     """Return data with its mask, in the graph that it is in."""
     if isinstance(data, (list, tuple)):
@@ -61,7 +66,8 @@ def _made(data: Any, mask: Any) -> Any:
 class MaskedTensor(Tensor):
     """A tensor with a mask, True where an element counts.
 
-    Differs from torch: data and mask are strided; sparse ones are refused.
+    Differs from torch: data and mask are strided; sparse ones are refused. Gradients of plain tensors are plain, and get
+    nothing from what is masked out.
     """
 
     _masked_mask: Any
@@ -109,7 +115,11 @@ class MaskedTensor(Tensor):
             masks = [a._masked_mask for a in args[:2] if is_masked_tensor(a)]
             if len(masks) > 1 and not mortice.equal(*masks):
                 raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
-            made = func(*values, **named)
+            guarded = [
+                _counted(v, masks[0]) if mortice.is_tensor(v) and v is a and not (inplace and v is args[0]) else v
+                for v, a in zip(values, args)
+            ]
+            made = func(*guarded, **named)
             return args[0] if inplace else _made(made, masks[0].expand_as(made))
         if plain in _UNARY:
             made = func(*values, **named)
@@ -220,4 +230,4 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
 def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """Return a MaskedTensor that is in the graph of the data."""
     _check(data, mask)
-    return _made(data.clone(), mask)  # type: ignore[no-any-return]
+    return _made(_counted(data.clone(), mask), mask)  # type: ignore[no-any-return]
