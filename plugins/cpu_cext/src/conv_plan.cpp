@@ -192,9 +192,10 @@ template <class T> void ConvPlanner<T>::lay_out() {
     int64_t slack = plan.shared + MOST_VECTORS * lanes;
     plan.copy_room = plan.staged ? plan.band[0] * plan.kernel_z * plan.channels * plan.plane + slack : 0;
     bool gathers = plan.dense || !plan.staged;
-    // A tile is of as many places as the panels' rows leave registers for.
-    plan.tile = (plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
-    if (plan.dense) plan.tile = DENSE_VECTORS * lanes;
+    // A tile is of as many places as the panels' rows leave registers for, of more where what comes in stays near for all panels:
+    // then each of many outputs is written in long runs.
+    const bool near = plan.dense || (deepest <= DEEPEST && plan.outputs > 2);
+    plan.tile = (near ? DENSE_VECTORS : plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
     plan.pack_room = gathers ? (plan.dense ? std::min(deepest, DEEPEST) : deepest) * plan.tile + lanes : 0;
     plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * plan.tile + lanes;
     plan.block_room = divide_up(plan.block_room, 16) * 16;

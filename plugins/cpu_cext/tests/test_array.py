@@ -199,6 +199,15 @@ def test_transposed_copies_between_elements_with_gaps(k: Any, dtype: str, gap: i
     assert values(k, y) == [[[(20 * j + i) * gap, *[-1] * (gap - 1)] for j in range(40)] for i in range(20)]
 
 
+@pytest.mark.parametrize("colours", [2, 3, 4])
+def test_the_colours_of_pixels_are_copied_one_plane_after_the_other(k: Any, colours: int) -> None:
+    for n in (1, 7, 15, 16, 17, 32, 33, 50, 129):
+        raw = bytes((7 * i + 3) % 251 for i in range(colours * n))
+        pixels = k.from_host(HostBuffer(raw, (n, colours), by_name("uint8")), k.device("cpu"))
+        planes = k.contiguous(k.permute_dims(pixels, (1, 0)))
+        assert values(k, planes) == [list(raw[c::colours]) for c in range(colours)]
+
+
 ALIKE: dict[str, Any] = {
     "bool": (0, 1), "uint8": (0, 1, 7, 255), "int32": (0, 1, -1, 0x01010101), "int64": (0, 1, -1), "float16": (0, -1.5),
     "complex128": (0, 1j),

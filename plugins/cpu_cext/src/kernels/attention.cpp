@@ -1,6 +1,7 @@
 // Softmax over tiles of scores that are never whole, and its gradient from what the forward kept.
 #include "attention.hpp"
 
+#include "rows.hpp"
 #include "vmath.hpp"
 
 namespace mortice::ISA {
@@ -19,30 +20,33 @@ template <class T> INLINE int64_t seen(const ScoreTile<T> &t, int64_t i) {
     return n < 0 ? 0 : n < t.columns ? n : t.columns;
 }
 
+// Give what follows n elements up to a whole vector that value. As one vector: the next load would wait for lanes stored alone.
+template <class T> INLINE void fill_up(T *x, int64_t n, T rest) {
+    const int64_t lanes = n % LANES<T>;
+    if (lanes) store(x + n - lanes, load_first(x + n - lanes, lanes, rest));
+}
+
 // Scale and mask n scores, and hide what is behind them up to a whole vector. Returns the scale that is left to do.
 template <class T> APART T prepare(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
     T scale = t.scale;
     if (t.mask) {
-        const int64_t step = t.mask_column;
-        if (t.mask_is_bool) {
-            const uint8_t *m = (const uint8_t *)t.mask + i * t.mask_row;
-            if (step)
-                for (int64_t j = 0; j < n; j++) s[j] = m[j] ? s[j] * scale : -(T)INFINITY;
-            else
-                for (int64_t j = 0; j < n; j++) s[j] = m[0] ? s[j] * scale : -(T)INFINITY;
+        const uint8_t *shown = (const uint8_t *)t.mask + i * t.mask_row;
+        const T *more = (const T *)t.mask + i * t.mask_row;
+        if (!t.mask_column) {  // one for the whole row
+            const bool all = !t.mask_is_bool || *shown;
+            const T add = t.mask_is_bool ? T(-0.0) : *more;
+            for (int64_t j = 0; j < n; j++) s[j] = all ? s[j] * scale + add : -(T)INFINITY;
+        } else if (t.mask_is_bool) {
+            for (int64_t j = 0; j < n; j++) s[j] = shown[j] ? s[j] * scale : -(T)INFINITY;
         } else {
-            const T *m = (const T *)t.mask + i * t.mask_row;
-            if (step)
-                for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + m[j];
-            else
-                for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + m[0];
+            for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + more[j];
         }
         scale = 1;
     } else if (!(scale > 0)) {  // else -inf stays what it is
         for (int64_t j = 0; j < n; j++) s[j] *= scale;
         scale = 1;
     }
-    for (int64_t j = n; j % LANES<T>; j++) s[j] = -(T)INFINITY;
+    fill_up(s, n, -(T)INFINITY);
     return scale;
 }
 
@@ -90,7 +94,7 @@ template <class T> static void forward(const ScoreTile<T> &t, T *top, T *total, 
         total[i] = total[i] * before + sum_lanes<T>(sum + sum2);
         top[i] = m;
         if (t.keep) drop(t, s, i, n);
-        for (j = n; j < t.columns; j++) s[j] = 0;
+        for (j = whole; j < t.columns; j += L) store(s + j, vec<T>{});
     }
 }
 
@@ -108,7 +112,8 @@ template <class T> static void backward(const ScoreTile<T> &t, T *d, const T *ls
             store(d + j, p * (load(d + j) - by) * factor);
         }
         if (t.keep) drop(t, s, i, n);
-        for (int64_t j = n; j < t.columns; j++) s[j] = d[j] = 0;
+        fill_up(d, n, T(0));  // whose hidden elements may be nan
+        for (int64_t j = whole; j < t.columns; j += L) store(s + j, vec<T>{}), store(d + j, vec<T>{});
     }
 }
 
