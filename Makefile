@@ -5,6 +5,8 @@
 PYTHON ?= python3
 CXX ?= c++
 JOBS ?= 2
+# Containers set it, for layers that stay small. Here some thousand processes would compile mortice anew, each half a second.
+unexport PYTHONDONTWRITEBYTECODE
 UV ?= $(shell command -v uv 2>/dev/null)
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,7 +20,9 @@ endif
 PROJECTS := $(wildcard core/pyproject.toml core/accelerator/* plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
 CEXT := plugins/cpu_cext
 CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*pp $(CEXT)/src/*/*pp $(CEXT)/mortice_cpu_cext/*.py)
-KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
+# Tests differ a thousandfold in time: a process that has nothing left takes from what another has still to do.
+TOGETHER := -n $(JOBS) --dist worksteal
+KIT := $(PY) -m pytest $(TOGETHER) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
 FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproject.toml))
 # Libraries that take tensors as they are, which the tests hand to them
@@ -51,7 +55,7 @@ test conformance: export OMP_NUM_THREADS = 1
 test conformance: export OPENBLAS_NUM_THREADS = 1
 
 test: $(VENV)/.test
-	$(PY) -m pytest -n $(JOBS) $(ARGS)
+	$(PY) -m pytest $(TOGETHER) $(ARGS)
 	$(KIT) --mortice-backend strict --mortice-backend cpu_numpy \
 	    $$($(PY) -c 'import mortice_cpu_cext' 2>/dev/null && echo --mortice-backend cpu_cext)
 	@if [ ! -f $(EXAMPLE)/pyproject.toml ]; then \
@@ -74,7 +78,7 @@ newer: export OMP_NUM_THREADS = 1
 newer: export OPENBLAS_NUM_THREADS = 1
 newer: $(VENV)/.run
 	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist
-	$(PY) -m pytest -n $(JOBS) $(patsubst %,core/tests/test_%.py,$(OF_PYTHON)) \
+	$(PY) -m pytest $(TOGETHER) $(patsubst %,core/tests/test_%.py,$(OF_PYTHON)) \
 	    --deselect core/tests/test_parts.py::test_core_with_the_c_extension_is_small $(ARGS)
 
 # Backends made of other people's libraries: some minutes, since JAX compiles each kernel for each shape.
@@ -104,7 +108,7 @@ size: $(VENV)/.created
 cuda: export OMP_NUM_THREADS = 1
 cuda: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc nvidia-cudnn-frontend
-	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py cudnn_signatures.py presence.py driver.py kernels_compile.py) $(ARGS)
+	PYTHONPATH=out/cuda $(PY) -m pytest $(TOGETHER) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py cudnn_signatures.py presence.py driver.py kernels_compile.py) $(ARGS)
 
 # The real cuDNN plans the plugin's graphs for GPUs that are only described. Not in CI: with cuBLAS, which it wants, it is
 # 1 GB to fetch and 2 to keep, for what changes with mortice_cuda_cupy/cudnn alone.
@@ -161,7 +165,7 @@ sanitize: $(VENV)/.test
 	    core/accelerator/engine.c -o $(SANITIZED)/mortice/_engine.so
 	LD_PRELOAD="$(foreach name,$(RUNTIMES),$(shell $(CXX) -print-file-name=$(name)))" PYTHONPATH=$(CURDIR)/$(SANITIZED) \
 	PYTHONMALLOC=malloc MORTICE_NUM_THREADS=$(if $(filter thread,$(KIND)),3,2) OMP_NUM_THREADS=1 \
-	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests $(wildcard core/tests/test_fast*.py) --pyargs mortice_conformance \
+	    $(PY) -m pytest $(TOGETHER) -p no:cacheprovider $(CEXT)/tests $(wildcard core/tests/test_fast*.py) --pyargs mortice_conformance \
 	    --mortice-backend cpu_cext $(ARGS); \
 	status=$$?; \
 	if grep -lE 'runtime error|SUMMARY|ERROR: ' $(SANITIZED)/report.* 2>/dev/null; then cat $(SANITIZED)/report.*; exit 1; fi; \

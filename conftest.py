@@ -31,6 +31,12 @@ OFFERS = {
 }
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what takes long begin first: at the end it would run alone, while the other processes have nothing left to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_collection_finish() -> None:
     """Keep what collecting has made out of later collections of garbage: each would go through thousands of tests to free a graph."""
     gc.collect()

@@ -26,6 +26,7 @@ def _found(script: str, folder: Path, *options: str) -> dict[str, Any]:
     return json.loads(run.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 def test_the_whole_kit_is_taken_by_cupy_and_stays_in_its_stream(tmp_path: Path) -> None:
     pytest.importorskip("mortice_conformance", reason="the conformance kit is not installed")
     found = _found("kit.py", tmp_path)
