@@ -115,7 +115,7 @@ class LeafState:
 
 
 class _WideLeaf(LeafState):
-    """That of a float8 tensor, whose gradient is float32: the short ways, which know the other class, are not for it."""
+    """That of a float8 tensor, whose gradient is float32; the short ways know the other class alone."""
 
     __slots__ = ()
 

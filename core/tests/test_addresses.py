@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import pickle
 import subprocess
 import sys
@@ -357,6 +358,26 @@ def test_private_names_that_libraries_import_are_there() -> None:
     assert _collate_fn_t is not None and _worker_init_fn_t is not None
     kinds = [b"_hparams_/experiment", b"_hparams_/session_start_info", b"_hparams_/session_end_info"]
     assert [kind in part for kind, part in zip(kinds, hparams({"lr": 0.5}, {"loss": 1.0}), strict=True)] == [True] * 3
+
+
+def test_what_libraries_call_by_a_private_name_does_what_it_says() -> None:
+    F, x = mt.nn.functional, mt.ones(2, 3)
+    assert F._none_or_dtype(None) is None and F._none_or_dtype(x) is mt.float32
+    mask = F._canonical_mask(mt.tensor([True, False]), "mask", None, "", mt.float64)
+    assert mask.dtype is mt.float64 and mask.tolist() == [-math.inf, 0.0] and F._canonical_mask(x, "mask", None, "", mt.float64) is x
+    with pytest.warns(UserWarning, match="mismatched mask and other is deprecated"):
+        F._canonical_mask(x, "mask", mt.bool, "other", mt.float32)
+    with pytest.raises(AssertionError, match="only bool and floating types of mask are supported"):
+        F._canonical_mask(mt.arange(2), "mask", None, "", mt.float32)
+    mt._assert_tensor_metadata(x, (2, 3), [3, 1], mt.float32, device=x.device, layout=mt.strided)
+    mt._assert_tensor_metadata(x.sum(), [])
+    for wrong, what in (({"size": [2, 2]}, "sizes"), ({"stride": (1, 1)}, "strides"), ({"dtype": mt.int8}, "dtype")):
+        with pytest.raises(RuntimeError, match=f"Tensor {what} mismatch! Expected:"):
+            mt._assert_tensor_metadata(x, **wrong)
+    with mt.profiler.profile() as profile:
+        label = mt.ops.profiler._record_function_enter_new("a label of ours")
+        mt.ops.profiler._record_function_exit(label)
+    assert "a label of ours" in [event.key for event in profile.key_averages()]
 
 
 def test_pytorchs_compiled_functions_are_the_functions_here_without_an_import() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 from bisect import bisect_right
+from math import inf, nan
 
 from mortice.dtype import DType
 
@@ -15,16 +16,13 @@ _FORMATS = {"e4m3fn": (3, 7, 127), "e5m2": (2, 15, 124), "e4m3fnuz": (3, 8, 128)
 @functools.cache
 def values(d: DType) -> tuple[float, ...]:
     """Return the number of each code."""
-    form = d.name[7:]
-    fraction, bias, end = _FORMATS[form]
+    fraction, bias, end = _FORMATS[d.name[7:]]
     if not fraction:  # powers of 2 alone, without a sign
-        return (*[2.0 ** (code - bias) for code in range(end)], float("nan"))
+        return (*[2.0 ** (code - bias) for code in range(end)], nan)
     one = 1 << fraction
-    found = [((c % one) + (c >= one) * one) * 2.0 ** (max(c >> fraction, 1) - bias - fraction) for c in range(end)]
-    if form == "e5m2":
-        found.append(float("inf"))
-    found += [float("nan")] * (128 - len(found))
-    return (*found, *([float("nan")] if end == 128 else [-0.0]), *[-v for v in found[1:]])
+    found = [(c % one + (c >= one) * one) * 2.0 ** (max(c >> fraction, 1) - bias - fraction) for c in range(end)]
+    found += ([inf] * (end == 124) + [nan] * 3)[: 128 - end]
+    return (*found, nan if end == 128 else -0.0, *[-v for v in found[1:]])
 
 
 @functools.cache
@@ -33,17 +31,16 @@ def steps(d: DType) -> tuple[list[int], bytes]:
 
     As int32 the negative numbers come first, from -0 down, so that one search finds the code of any bits.
     """
-    form, numbers = d.name[7:], values(d)
-    end = _FORMATS[form][2]
-    # Rounded is to nearest, ties to even codes, those of e8m0 up; e4m3fn ends at its greatest number, e5m2 at inf, others at nan.
-    top = numbers[end - 1] * 2 - numbers[end - 2] if form != "e8m0fnu" else 2.0**128
-    ends = [*numbers[:end], top][: end if form == "e4m3fn" else None]
-    found = [(bits_of((a + b) / 2) + (not code & 1 and form != "e8m0fnu")) for code, (a, b) in enumerate(zip(ends, ends[1:]))]
-    if form == "e8m0fnu":
+    end, ends = _FORMATS[d.name[7:]][2], [*values(d)]
+    powers = end == 255  # ties go up there, elsewhere to even codes
+    # e4m3fn ends at its greatest number; behind that of others lies inf or nan.
+    ends = ends[:end] if end == 127 else [*ends[:end], 2.0**128 if powers else 2 * ends[end - 1] - ends[end - 2]]
+    found = [bits_of((a + b) / 2) + (not powers and not code & 1) for code, (a, b) in enumerate(zip(ends, ends[1:]))]
+    if powers:
         found[0] = bits_of(ends[0]) + 1  # what is no normal number of float32 is rounded up
-    found.append(bits_of(float("inf")) + 1)  # nan
+    found.append(bits_of(inf) + 1)  # nan
     codes = [*range(len(ends)), max(end, 127)]
-    below = codes if end == 255 else [c | 128 if c or end < 128 else 0 for c in codes]
+    below = codes if powers else [c | 128 if c or end < 128 else 0 for c in codes]
     return [*[b - (1 << 31) for b in found], 0, *found], bytes([*below, *codes])
 
 
@@ -52,7 +49,7 @@ def bits_of(value: float) -> int:
     try:
         return struct.unpack("=i", struct.pack("=f", value))[0]  # type: ignore[no-any-return]
     except OverflowError:
-        return bits_of(float("-inf" if value < 0 else "inf"))
+        return bits_of(-inf if value < 0 else inf)
 
 
 def code_of(value: float, d: DType) -> int:

@@ -39,8 +39,8 @@ class Conversion(TensorBase):
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged.
 
-        Differs from torch: float8 is stored and converted, also back; the few functions that PyTorch has in it besides (abs, mul,
-        matmul) are refused, gradients of such tensors are float32, and forward mode sees constants.
+        Differs from torch: float8 is stored and converted; the little that PyTorch computes in it (abs, mul, matmul) is refused,
+        gradients of such tensors are float32, and forward mode sees constants.
         """
         if not kwargs and len(args) == 1:  # the commonest calls
             kind = type(args[0])

@@ -470,9 +470,8 @@ def _tell_of_fixed(ndarray: Any) -> None:
         from mortice.notice import warn
 
         warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to this tensor "
-            "raises where it shares that memory. You may want to copy the array to protect its data or make it writable before converting it to a "
-            "tensor. This type of warning will be suppressed for the rest of this program.",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to this tensor raises "
+            "where it shares that memory. You may want to copy the array, or make it writable, before converting it to a tensor.",
             once=True,
         )
 

@@ -15,7 +15,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, int64, uint8
-from mortice.errors import DimError, DTypeError
+from mortice.errors import DimError, DTypeError, switch
 from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
@@ -149,11 +149,11 @@ _total.vjp(x=lambda k, g, x_shape: k.broadcast_to(g, x_shape), jvp="linear")
 
 def sum(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-    axis: Any = None, keepdims: bool | None = None,
+    axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
     if keepdims is not None:
-        keepdim = keepdims
+        keepdim = switch("sum", "keepdim", keepdims)
     try:
         if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
             axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
