@@ -14,7 +14,7 @@ K, LAW = backends()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1100), (2, 5, 3, 4), (300, 3, 2)])
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1100), (2, 5, 3, 4), (300, 3, 2), (2, 2, 160, 128)])
 def test_cross_entropy(dtype: Any, shape: Any) -> None:
     x = draw(shape, dtype, seed=1, scale=3)
     target = np.random.default_rng(2).integers(0, shape[1], (shape[0], *shape[2:]))

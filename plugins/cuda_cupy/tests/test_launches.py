@@ -201,6 +201,14 @@ def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     assert [found[n] for n in ("norm_grads_rows", "fold_parts", "norm_grad_rows", "norm_sums_columns")] == [1, 1, 0, 0]
 
 
+def test_losses_of_many_labels_are_added_up_by_many_blocks(done: Counter[str]) -> None:
+    with mt.device("cuda"):
+        x, y = mt.zeros(2, 3, 160, 128, requires_grad=True), mt.zeros(2, 160, 128, dtype=mt.int64)
+    mt.nn.functional.cross_entropy(x, y).backward()
+    # Losses and weights in two launches, and then the weights' sums of blocks.
+    assert (done["sum_losses"], done["sum_weights"], done["reduce_rows"]) == (1, 1, 3)
+
+
 def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
     nn = mt.nn
     with mt.device("cuda"):

@@ -85,12 +85,12 @@ template <class T> __global__ void __launch_bounds__(1024) sum_losses(const wide
   own = sum_over_row(own);
   if (threadIdx.x == 0) *out = narrow<T>(mean ? loss / own : loss);
 }
-// The weights of all labels, added up by each row of threads.
+// The weights of labels, every `step`-th from this thread's first on, added up by each row of threads.
 template <class W>
-__device__ __forceinline__ W all_weights(const i64 *target, const W *weight, i64 labels, i64 classes, i64 ignore) {
+__device__ __forceinline__ W all_weights(const i64 *target, const W *weight, i64 first, i64 step, i64 labels, i64 classes, i64 ignore) {
   W own = 0;
 #pragma unroll 4
-  for (i64 i = threadIdx.x; i < labels; i += blockDim.x) {
+  for (i64 i = first; i < labels; i += step) {
     i64 t = known(target[i], classes, ignore);
     if (t != ignore) own += weight ? weight[t] : W(1);
   }
@@ -99,8 +99,8 @@ __device__ __forceinline__ W all_weights(const i64 *target, const W *weight, i64
 template <class T>
 __global__ void __launch_bounds__(1024) sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
                             i64 ignore) {
-  wide_t<T> own = all_weights(target, weight, labels, classes, ignore);
-  if (threadIdx.x == 0) *out = own;
+  wide_t<T> own = all_weights(target, weight, thread_of_grid(), threads_of_grid(), labels, classes, ignore);
+  if (threadIdx.x == 0) out[blockIdx.x] = own;  // a sum for each block
 }
 
 // What each class of a label gets: its share of the softmax, less its share of the label.
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(1024) cross_entropy_grad(const T *g, const T *
                                    i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each,
                                    bool alone, bool mean) {
   typedef wide_t<T> W;
-  W over = !mean ? W(1) : total ? *total : all_weights(target, weight, labels, classes, ignore);
+  W over = !mean ? W(1) : total ? *total : all_weights(target, weight, threadIdx.x, blockDim.x, labels, classes, ignore);
   int per_block = alone ? blockDim.x : blockDim.y;
   for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
        label += i64(gridDim.x) * per_block) {

@@ -28,6 +28,7 @@ LOSS = Program(
                  ("cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad", "embedding_grad")],
 )  # fmt: skip
 _FEW = 512  # labels whose weights each block adds up itself
+_MANY = 1 << 15  # labels that one block adds up; of more, as pictures have them, each block a part
 
 
 class LossKernels(KernelMixin):
@@ -53,7 +54,7 @@ class LossKernels(KernelMixin):
         if reduction == "none":
             return parts[0].astype(x.dtype), logs
         loss = empty((), x.dtype)
-        plan[1](parts, loss)
+        plan[1](parts if target.size <= _MANY else self.sum(parts.reshape(2, -1), axis=1), loss)
         return loss, logs
 
     def cross_entropy_grad(
@@ -69,8 +70,10 @@ class LossKernels(KernelMixin):
         weight, total, out = _cast(weight, wide), None, empty(x.shape, x.dtype)
         _, _, add_up, back = _plans[self.dtype_of(x), x.shape, ignore_index, smoothing, reduction]
         if reduction == "mean" and target.size > _FEW:
-            total = empty((), wide)
+            count = _blocks(target.size)
+            total = empty((count,), wide)
             add_up(target, weight, total)
+            total = total if count == 1 else self.sum(total)
         weights = self.sum(weight) if smoothing and weight is not None else None
         back(g, x, target, weight, logs, total, weights, out)
         return out
@@ -110,6 +113,11 @@ def _cast(x: Any, native: Any) -> Any:
     return x if x is None else contiguous(x if x.dtype == native else x.astype(native))
 
 
+def _blocks(labels: int) -> int:
+    """Return how many blocks add up the labels' weights."""
+    return 1 if labels <= _MANY else min(-(-labels // 8192), 528)
+
+
 def _plan(dtype: Any, shape: tuple[int, ...], ignored: int, smoothing: float, reduction: str) -> tuple[Any, ...]:
     """Return the launches for scores of a shape: losses, their sum or mean, the sum of the labels' weights, the gradient."""
     samples, classes, *rest = shape
@@ -121,8 +129,8 @@ def _plan(dtype: Any, shape: tuple[int, ...], ignored: int, smoothing: float, re
     each, alone, mean = np.bool_(reduction == "none"), np.bool_(inner > 1), np.bool_(reduction == "mean")
     return (
         launcher(get("cross_entropy"), *geometry, "xxoxx=======", *sizes, smoothing, smoothing / classes, alone),
-        launcher(get("sum_losses"), (1,), (1024,), "xx==", labels, mean),
-        launcher(get("sum_weights"), (1,), (1024,), "xox===", labels, classes, ignored),
+        launcher(get("sum_losses"), (1,), (1024,), "xx==", labels if labels <= _MANY else 1, mean),
+        launcher(get("sum_weights"), (_blocks(labels),), (1024,), "xox===", labels, classes, ignored),
         launcher(get("cross_entropy_grad"), *geometry, "xxxoxoox========", *sizes, smoothing, each, alone, mean),
     )
 
