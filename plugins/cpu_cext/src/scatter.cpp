@@ -66,11 +66,12 @@ template <class T, class Op> bool write_tile(const Write &w, const int64_t *offs
             const int64_t i = *at;
             if (static_cast<uint64_t>(i) >= limit) return false;
             if (i != w.skip) apply_row<T, Op>(out + i * step, values, n);
-        } else if (si == 1 && sv == 1 && so == 0 && step == 1 && w.skip < 0) {
-            for (int64_t k = 0; k < n; k++) {
+        } else if (si == 1 && so == 0 && step == 1 && w.skip < 0) {
+            const T *value = values;
+            for (int64_t k = 0; k < n; k++, value += sv) {
                 const int64_t i = at[k];
                 if (__builtin_expect(static_cast<uint64_t>(i) >= limit, 0)) return false;
-                Op::apply(out[i], values[k]);
+                Op::apply(out[i], *value);
             }
         } else {
             for (int64_t k = 0; k < n; k++) {
