@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mortice.backends import API, REQUIRED, Backend, BackendInfo, NamespaceBacke
 from mortice.backends.backend import REQUIRED_NAMES, check_backend
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
+pytestmark = pytest.mark.any_backend  # what asks for the default one chooses it
 CORE = Path(mortice.__file__).parent
 ARRAY_LIBRARIES = ("numpy", "cupy", "torch", "jax", "ml_dtypes", "scipy", "array_api_compat", "array_api_strict")
 
@@ -451,7 +453,13 @@ def test_an_unknown_backend_is_met_with_the_names_there_are() -> None:
         mortice.ones(1).to(backend="qqq")
 
 
-def test_use_backend_and_device_blocks_are_undone_after_an_error() -> None:
+@pytest.fixture
+def served() -> Iterator[None]:
+    with mortice.use_backend("cpu_numpy"):
+        yield
+
+
+def test_use_backend_and_device_blocks_are_undone_after_an_error(served: None) -> None:
     before = mortice.default_backend(), mortice.get_default_device()
     with pytest.raises(ZeroDivisionError), mortice.use_backend("strict"), mortice.device("strict:1"):
         assert str(mortice.ones(1).device) == "strict:1"
@@ -460,7 +468,7 @@ def test_use_backend_and_device_blocks_are_undone_after_an_error() -> None:
     assert (mortice.default_backend(), mortice.get_default_device()) == before
 
 
-def test_the_default_device_is_set_and_reset() -> None:
+def test_the_default_device_is_set_and_reset(served: None) -> None:
     before = mortice.get_default_device()
     mortice.set_default_device("strict:1")
     try:
@@ -482,7 +490,7 @@ def test_a_type_of_device_that_no_plugin_claims_and_pytorch_does_not_know_is_ref
     assert str(mortice.device("xla:1")) == "xla:1" and mortice.device("strict", 1).type == "strict"
 
 
-def test_a_backend_named_with_a_device_it_lacks_says_what_it_offers() -> None:
+def test_a_backend_named_with_a_device_it_lacks_says_what_it_offers(served: None) -> None:
     with pytest.raises(DeviceError) as caught:
         mortice.ones(1).to(device="strict:0", backend="cpu_numpy")
     assert str(caught.value) == "device 'strict:0': backend 'cpu_numpy' does not offer it; available: cpu."

@@ -17,7 +17,8 @@ def test_the_plugin_is_found() -> None:
 
 
 def test_storage_and_required_kernels_conform() -> None:
-    assert main(["run", "jax", "--level", "L1", "--quiet", "--jobs", "2"]) == 0  # to compile takes minutes, and one thread
+    # To compile each kernel for each shape takes minutes, of one thread.
+    assert main(["run", "jax", "--level", "L1", "--quiet", "--jobs", "2"]) == 0
 
 
 @pytest.mark.parametrize("model", ["perceptron", "convolutional"])
