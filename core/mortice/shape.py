@@ -96,11 +96,12 @@ def size_member(shape: Size) -> SizeMember:
 
 def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Exception:
     """Return the error of an operation for whose result, or a step to it, the backend had no memory."""
-    if isinstance(error, OutOfMemoryError):  # which says how much
-        return OutOfMemoryError(f"{name}: {error}")
+    dtype = dtype[0] if type(dtype) is tuple else dtype  # several results of one shape
     asked = dtype.itemsize * prod([n or 1 for n in shape]) if type(shape) is Size else 0  # strides count sizes of 0 as 1
     if asked >> 63:
         return RuntimeError(f"{name}: Storage size calculation overflowed with sizes={list(shape)}")
+    if isinstance(error, OutOfMemoryError):  # which says how much
+        return OutOfMemoryError(f"{name}: {error}")
     if not isinstance(error, MemoryError):
         return error
     bytes = f"you tried to allocate {asked} bytes." if asked else str(error)

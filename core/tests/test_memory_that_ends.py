@@ -73,6 +73,11 @@ def test_sizes_beyond_the_addresses():
         mt.empty(0, 4, 1 << 61)
 
 
+def test_an_operation_of_several_results_that_do_not_fit():
+    with pytest.raises(mt.OutOfMemoryError, match="^sort: "):
+        mt.zeros(1).expand(1 << 25, 1 << 20).sort()
+
+
 def test_a_process_that_asks_for_more_than_the_machine_has_is_not_killed(backend):
     """Memory that is promised but not there ends a process at the first touch, so it must not be promised."""
     with open("/proc/meminfo") if sys.platform == "linux" else pytest.skip("reads /proc/meminfo") as file:

@@ -30,11 +30,9 @@ int64_t count(int ndim, const int64_t *shape) {
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0) fail(PyExc_ValueError, "array: sizes must not be negative; got %lld.", static_cast<long long>(shape[i]));
         n *= shape[i] ? 1 : 0;
-        if (shape[i] && __builtin_mul_overflow(nonzero, shape[i], &nonzero))
-            fail(PyExc_ValueError, "array: the sizes have too many elements for the memory's addresses. Use smaller sizes.");
+        if (shape[i] && __builtin_mul_overflow(nonzero, shape[i], &nonzero)) out_of_memory(INT64_MAX);
     }
-    if (nonzero > (INT64_MAX >> 5))
-        fail(PyExc_ValueError, "array: the sizes have too many elements for the memory's addresses. Use smaller sizes.");
+    if (nonzero > (INT64_MAX >> 5)) out_of_memory(INT64_MAX);
     return n ? nonzero : 0;
 }
 

@@ -307,3 +307,21 @@ def test_a_large_array_lies_in_huge_pages_from_the_first() -> None:
         if found[-1] >= 32 << 10:
             return
     raise AssertionError(f"kB in huge pages, of 65536: {found}")
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("adaptive_max_pool", lambda x: mt.nn.functional.adaptive_max_pool1d(x, (1 << 62) - 1)),
+        ("repeat", lambda x: x.repeat(1, 1, 1 << 61)),
+        ("matmul", lambda x: mt.ones(1 << 32, 0) @ mt.ones(0, 1 << 32)),
+    ],
+)
+def test_results_beyond_the_addresses_are_told_as_pytorch_tells_them(name: str, call: Callable[[Any], Any]) -> None:
+    with pytest.raises(RuntimeError, match=f"^{name}: Storage size calculation overflowed"):
+        call(mt.ones(2, 2, 2))
+
+
+def test_sizes_that_a_kernel_counts_beyond_the_addresses_are_no_mistake_of_values(k: Any) -> None:
+    with pytest.raises(mt.OutOfMemoryError):
+        mt.repeat_interleave(mt.ones(2, 2), 1 << 62, dim=0)
