@@ -190,7 +190,8 @@ def slots_of(x: Any) -> dict[str, Any]:
 
 def state_of(x: Any) -> Any:
     """Return what a file keeps of the attributes that a tensor was given: what its class says, or all."""
-    if type(x).__getstate__ is not object.__getstate__:
+    kind: Any = type(x)
+    if kind.__getstate__ is not object.__getstate__:
         return x.__getstate__()
     slots = slots_of(x)
     return (dict(x.__dict__), slots) if slots else dict(x.__dict__)

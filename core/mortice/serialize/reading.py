@@ -288,7 +288,7 @@ def _wrapper(kind: Any, args: Any, state: Any) -> Any:
 
 def _takes_its_own(kind: Any) -> bool:
     """Tell whether a class of tensors, which is called only where it was allowed, says how to take over a state."""
-    return kind.__setstate__ is not TensorBase.cls.__setstate__  # type: ignore[no-any-return]
+    return kind.__setstate__ is not TensorBase.cls.__setstate__
 
 
 def _takes(made: Any, state: Any) -> Any:
