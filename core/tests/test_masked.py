@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 import mortice
+from mortice import masked
 from mortice.masked import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors:UserWarning")
@@ -53,6 +54,11 @@ def test_plain_tensors_get_no_gradient_from_what_is_masked_out():
     assert b.grad.item() == 3
     as_masked_tensor(x, x > 0).log().sum().backward()
     assert x.grad.tolist() == [0.25, 1, 0]
+
+
+def test_reductions_without_a_mask_stay_on_the_device():
+    x = mortice.ones(2, 3, device="meta")
+    assert masked.mean(x, 1).device == masked.std(x, 0).device == x.device
 
 
 SETUP = """

@@ -412,6 +412,30 @@ def test_files_keep_the_class() -> None:
     assert type(loaded) is Kept and loaded.tolist() == [1.0, 2.0]
 
 
+class Marked(mt.Tensor):
+    def __getstate__(self):
+        return "mark", dict(self.__dict__)
+
+    def __setstate__(self, state):
+        mark, attributes = state
+        self.__dict__.update(attributes, mark=mark)
+
+
+def test_a_class_says_what_files_keep_of_its_tensors_and_takes_it_back():
+    x = mt.ones(2).as_subclass(Marked)
+    x.note = "mine"
+    file = io.BytesIO()
+    mt.save(x, file)
+    file.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Marked"):
+        mt.load(file)
+    with mt.serialization.safe_globals([Marked]):
+        for weights_only in (True, False):
+            file.seek(0)
+            read = mt.load(file, weights_only=weights_only)
+            assert type(read) is Marked and read.__dict__ == {"note": "mine", "mark": "mark"}
+
+
 def test_programs_without_such_classes_pay_nothing() -> None:
     code = (
         "import sys, mortice as mt; from mortice import nn; nn.Linear(2, 2)(mt.ones(1, 2)).sum().backward(); "

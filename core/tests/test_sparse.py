@@ -272,6 +272,9 @@ def test_other_refusals(s: Any) -> None:
         mt.ones(3, 3).sparse_mask(s)
     with pytest.raises(NotImplementedError, match="matmul: not implemented for sparse tensors"):
         mt.func.vmap(lambda x: s @ x)(mt.ones(4, 3))
+    for part, text in (((0, 1, 9), "exceeds dimension size"), ((1, 0, -1), "length must be non-negative")):
+        with pytest.raises(RuntimeError, match=text):
+            s.narrow_copy(*part)
 
 
 # ---- gradients ----

@@ -342,3 +342,17 @@ def test_a_class_may_say_itself_that_functions_do_not_ask_it() -> None:
 
     made = Index(mt.tensor([1, 2])) + 1
     assert type(made) is mt.Tensor and made.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_derivatives_of_functions_of_a_wrapper_are_wrappers(create_graph: bool) -> None:
+    kind, data = logging(mt, []), mt.tensor([[0.0, 1.0], [2.0, 3.0]])
+    functional = mt.autograd.functional
+    found = []
+    for x in (data.clone().requires_grad_(), kind(data, requires_grad=True)):
+        pulled = functional.vjp(lambda t: t.exp().sum(1), x, mt.ones(2), create_graph=create_graph)[1]
+        rows = functional.jacobian(lambda t: t.exp().sum(1), x, create_graph=create_graph)
+        at_once = functional.jacobian(lambda t: t.exp().sum(1), x, create_graph=create_graph, vectorize=True)
+        found.append((pulled, rows, at_once, functional.hessian(lambda t: t.pow(3).sum(), x, create_graph=create_graph)))
+    for plain, wrapper in zip(*found, strict=True):
+        assert type(wrapper) is kind and mt.allclose(plain, wrapper.inside)

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mortice
 from mortice.autograd.gradients import grad, zeros_for
 from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.levels.dual import DualLevel
@@ -38,7 +39,7 @@ def _open(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool = True) 
     if not create_graph:
         return tuple([t._share().requires_grad_(need_graph) for t in inputs])
     with enable_grad():
-        return tuple([k.reshape(t, t.shape) if t._rg else k.copy(t).requires_grad_(need_graph) for t in inputs])
+        return tuple([t.view_as(t) if t._rg else t.clone().requires_grad_(need_graph) for t in inputs])
 
 
 def _close(value: Any, create_graph: bool) -> Any:
@@ -272,12 +273,13 @@ def basis(t: Any, i: int) -> Any:
 def rows(o: Any, at: Sequence[Any], pull: Callable[[Any], Sequence[Any]], chunk_size: int | None = None) -> list[Any]:
     """Return the Jacobian of one output for each of the inputs `at`; `pull(v)` gives vᵀJ, and gets many v at once."""
     n = prod(o.shape)
-    step = n if chunk_size is None else min(chunk_size, n)
+    # What a wrapper holds, no level has.
+    step = 1 if o._device.is_outline else n if chunk_size is None else min(chunk_size, n)
     parts: list[list[Any]] = []
     for start in range(0, n, step or 1):
         stop = min(start + step, n)
         if step == 1:
-            parts.append([k.expand_dims(g, 0) for g in pull(basis(o, start))])
+            parts.append([g.unsqueeze(0) for g in pull(basis(o, start))])
             continue
         with MapLevel(stop - start, "error") as level:
             v = level.enter(_directions(o.detach(), start, stop))
@@ -286,7 +288,7 @@ def rows(o: Any, at: Sequence[Any], pull: Callable[[Any], Sequence[Any]], chunk_
         return [zeros_like_block(o, t) for t in at]
     joined = [list(column) for column in zip(*parts)]
     return [
-        k.reshape(c[0] if len(c) == 1 else k.concat(c, axis=0), (*o.shape, *t.shape)) for c, t in zip(joined, at)
+        (c[0] if len(c) == 1 else mortice.cat(c)).reshape(*o.shape, *t.shape) for c, t in zip(joined, at)
     ]
 
 

@@ -175,10 +175,7 @@ class Conversion(TensorBase):
             return import_module("mortice.subclasses").pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
-        slots = slots_of(self)
-        kept = (self.__dict__, slots) if slots else self.__dict__
-        if type(self).__getstate__ is not object.__getstate__:
-            kept = self.__getstate__()
+        kept = state_of(self)
         kind, (head, _, rest) = type(self), type(self).__module__.partition(".")
         # A program in which mortice stands for PyTorch writes what others can read too.
         named: Any = (f"mortice.{rest}".rstrip("."), kind.__name__) if head == "torch" else kind
@@ -193,6 +190,15 @@ def slots_of(x: Any) -> dict[str, Any]:
     """Return what is in the slots of a tensor's class, which are no part of `__dict__`."""
     names = copyreg._slotnames(type(x))  # type: ignore[attr-defined]
     return {name: getattr(x, name) for name in names if not hasattr(TensorBase, name) and hasattr(x, name)}
+
+
+def state_of(x: Any) -> Any:
+    """Return what a file keeps of the attributes that a tensor was given: what its class says, or all."""
+    kind: Any = type(x)
+    if kind.__getstate__ is not object.__getstate__:
+        return x.__getstate__()
+    slots = slots_of(x)
+    return (dict(x.__dict__), slots) if slots else dict(x.__dict__)
 
 
 def _take_over(t: Any, attributes: dict[str, Any], slots: dict[str, Any]) -> None:

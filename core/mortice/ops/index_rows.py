@@ -20,7 +20,7 @@ from mortice.ops.gather import _in_range, _lift, _long, _reduced
 from mortice.ops.index import may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range
 from mortice.ops.movement import cast, clone, expand, reshape
-from mortice.ops.views import narrow
+from mortice.ops.views import narrow, part_of
 from mortice.rules import number_of
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import TensorBase
@@ -51,7 +51,8 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
     if input.layout is sparse_coo:
-        return index_select(input, dim, arange(start, start + length, device=input.device), out=out)
+        at, first, length = part_of(input, dim, start, length)
+        return index_select(input, at, arange(first, first + length, device=input.device), out=out)
     made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
     return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 

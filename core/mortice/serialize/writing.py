@@ -15,7 +15,7 @@ from mortice.backends.host import HostBuffer
 from mortice.device import Device
 from mortice.dtype import DType, int64
 from mortice.lazy import behind
-from mortice.methods.conversion import slots_of
+from mortice.methods.conversion import state_of
 from mortice.mutation import replay
 from mortice.ops.creation import arange
 from mortice.ops.movement import permute
@@ -227,8 +227,7 @@ class Pickler(pickle._Pickler):
             args = place if typed else (*place, t.dtype)
         else:
             rebuild, args = _REBUILD_META, (t.dtype, tuple(t.shape), tuple(t.stride()), requires_grad)
-        slots = slots_of(t)
-        state = (dict(t.__dict__), slots) if slots else dict(t.__dict__)
+        state = state_of(t)
         if is_parameter:
             name = "_rebuild_parameter" + ("_with_state" if state else "")
             rest = (t._rg, OrderedDict(), *((state,) if state else ()))

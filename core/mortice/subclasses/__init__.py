@@ -41,7 +41,7 @@ def tell(cls: type) -> None:
     asked = getattr(cls.__torch_function__, "__func__", None)  # type: ignore[attr-defined]
     if asked in (Tensor.__torch_function__.__func__, asking._computed):  # type: ignore[attr-defined]
         cls.__torch_function__ = _disabled_torch_function_impl  # type: ignore[attr-defined]
-    cls.note_use = _noted  # type: ignore[attr-defined]
+    cls.note_use, cls._share = _noted, _twin  # type: ignore[attr-defined]
     asking.follow(cls)
 
 
@@ -80,7 +80,7 @@ def _with(t: Any, state: Any) -> Any:
     return t
 
 
-def _twin(t: Any) -> Any:
+def _twin(t: Any, storage: Any = None) -> Any:
     """Return another tensor of the same class and attributes, outside the graph."""
     return _with(_of_class(type(t), t._data, t._device, t), attributes(t)) if type(t) in told else t._share()
 
