@@ -85,6 +85,11 @@ def is_batchedtensor(tensor: Any) -> bool:
     return getattr(tensor._device.level, "name", "") == "vmap"
 
 
+def is_legacy_batchedtensor(tensor: Any) -> bool:
+    """Return False: vmap is one mechanism, which `is_batchedtensor` tells of."""
+    return False
+
+
 def _is_alias_of(data: Any, other: Any) -> bool:
     """Tell whether two tensors share their memory."""
     return data.untyped_storage()._cdata == other.untyped_storage()._cdata  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import mortice
@@ -328,6 +328,11 @@ _SILENT = frozenset("as_subclass is_inference cls note_use own_storage set_stora
 _NO_METHODS = (type, staticmethod, classmethod, LazyProperty)
 
 
+def _added(value: Any) -> bool:
+    """Tell whether it is a function that a program has set on Tensor or in a namespace: it calls what asks."""
+    return isinstance(value, FunctionType) and not value.__module__.startswith("mortice")
+
+
 @functools.cache
 def _methods() -> dict[str, Any]:
     """Return what stands for the methods of Tensor in classes derived from it."""
@@ -337,7 +342,7 @@ def _methods() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in own.items():
         method = isinstance(value, Lazy) or callable(value)
-        if method and not name.startswith("_") and name not in _SILENT and not isinstance(value, _NO_METHODS):
+        if method and not name.startswith("_") and name not in _SILENT and not isinstance(value, _NO_METHODS) and not _added(value):
             found[name] = _Method(value, name)
     for name in (*_ALONE, *_OPERATORS):
         kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
@@ -422,7 +427,7 @@ def asks(name: str, value: Any) -> bool:
 
 def _made_overridable(name: str, value: Any, module: str = "mortice", family: str = "") -> Any:
     """Return what stands for a public name: functions ask, other things stay."""
-    if isinstance(value, Overridable) or not asks(name, value):
+    if isinstance(value, Overridable) or not asks(name, value) or _added(value):
         return value
     return Overridable(value, name, module, family)
 

@@ -350,6 +350,8 @@ def test_private_names_that_libraries_import_are_there() -> None:
     assert _namedtuple_unflatten(*_namedtuple_flatten(mt.ones(2).max(0))) == (1, 0)
     replica = mt.nn.Linear(1, 1)._replicate_for_data_parallel()
     assert replica._is_replica and not list(replica.parameters()) and not mt.backends.flags_frozen()
+    with mt.backends.__allow_nonbracketed_mutation():
+        mt.backends.cudnn.benchmark = mt.backends.cudnn.benchmark
     with pytest.raises(OSError, match=r"Could not load this library: x\.so\. It is compiled"):
         mt.ops.load_library("x.so")
     assert isinstance(mt.distributions.ExpTransform().inv, _InverseTransform)

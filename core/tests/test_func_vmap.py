@@ -679,6 +679,7 @@ def test_libraries_ask_whether_a_tensor_is_a_sample() -> None:
     vmap(lambda x: seen.append((batched(x), batched(mt.ones(2)))) or x)(mt.ones(2))
     mt.func.jvp(lambda x: seen.append(batched(x)) or x, (mt.ones(2),), (mt.ones(2),))
     assert seen == [(True, False), False] and not batched(mt.ones(2))
+    assert not mt._C._functorch.is_legacy_batchedtensor(mt.ones(2))
 
 
 @pytest.mark.parametrize("jump", [mt.relu, nn.functional.leaky_relu, lambda x: nn.functional.max_pool1d(x[None], 2)[0]])

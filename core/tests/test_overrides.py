@@ -446,6 +446,20 @@ def test_programs_without_such_classes_pay_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_what_a_program_adds_to_tensor_and_to_namespaces_is_called_without_asking() -> None:
+    code = (
+        "import mortice as mt\n"
+        "mt.Tensor.beside = lambda self, other: (type(self), type(other))\n"
+        "mt.nn.functional.named = lambda x, y: (type(x), type(y))\n"
+        "one, two = (type(name, (mt.Tensor,), {}) for name in ('One', 'Two'))\n"
+        "x, y = one([1.0]), two([1.0])\n"  # neither derives from the other: what asks them finds no answer
+        "assert x.beside(y) == mt.nn.functional.named(x, y) == (one, two)\n"
+        "try: mt.add(x, y)\n"
+        "except TypeError: print('asked')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "asked\n"
+
+
 def test_a_class_that_is_no_tensor_is_asked_from_the_first_call_on() -> None:
     calls = {
         "mt.exp(two)": "exp", "mt.mul(x, two)": "mul", "x.mul(two)": "mul", "x * two": "mul", "mt.add(x, two)": "add",

@@ -37,6 +37,8 @@ def __getattr__(name: str) -> Any:
     if name in ("cuda", "cudnn"):
         return importlib.import_module(f"mortice.backends.{name}")
     flags = importlib.import_module("mortice.backends.flags")
+    if name == "__allow_nonbracketed_mutation":  # they are never frozen
+        return flags._accept
     if name not in flags.FLAGS:
         raise AttributeError(f"module 'mortice.backends' has no attribute {name!r}")
     return getattr(flags, name)
