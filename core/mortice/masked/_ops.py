@@ -105,7 +105,8 @@ softmax, log_softmax, softmin = _soft(F.softmax, -1), _soft(F.log_softmax, -1), 
 
 
 def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
-    return mortice.sum(mortice.ones(input.shape, dtype=mortice.bool, device=input.device) if mask is None else mask, _dims(dim, input.ndim), keepdim)
+    inside = mortice.ones(input.shape, dtype=mortice.bool, device=input.device) if mask is None else mask
+    return mortice.sum(inside, _dims(dim, input.ndim), keepdim)
 
 
 def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
