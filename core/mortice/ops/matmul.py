@@ -8,7 +8,7 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.call import no_tensor
-from mortice.dtype import dtype_of_all, int8, int32
+from mortice.dtype import dtype_of_all, float32, int8, int32
 from mortice.errors import DTypeError, ShapeError
 from mortice.formula import signature
 from mortice.modes import autocasting, modes
@@ -244,16 +244,22 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
     return x if factor == 1 else elementwise.mul(x, factor)
 
 
-def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
-    """Return beta * input + alpha * product; what beta = 0 or alpha = 0 leaves out may hold nan."""
+def _wide(*operands: Any) -> Any:
+    """Return the operands of a product that something is added to: of 16 bits they are float32, so that the sum alone is rounded."""
+    halves = all([isinstance(x, TensorBase) and x.dtype.kind == "f" and x.dtype.itemsize == 2 for x in operands])
+    return [cast(x, float32) for x in operands] if halves and operands[0].dtype is operands[1].dtype else operands
+
+
+def _plus(name: str, input: Any, factor: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
+    """Return beta * input + alpha * product in the dtype of `factor`; what beta = 0 or alpha = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
         raise no_tensor(name, "input", input)
     beta, alpha = number_of(name, "beta", beta), number_of(name, "alpha", alpha)
     product = _scaled(name, product if alpha else zero(product), alpha)
-    if input.dtype is not product.dtype:
-        raise DTypeError(
-            f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {product.dtype.name}."
-        )
+    d = factor.dtype
+    if input.dtype is not d:
+        raise DTypeError(f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {d.name}.")
+    input = cast(input, product.dtype)
     added = expand(input, product.shape) if input.shape != product.shape else input
     if beta == 0:
         if product._device is not input._device:  # of two sparse tensors perhaps, and `input` is dense
@@ -264,7 +270,8 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         both = _scaled(name, added, beta), product
         # The result lies as the first operand does; as in PyTorch that is row by row.
         both = both if added is not input or is_row_major(input) else both[::-1]
-        made = named(elementwise._add(*both), f"{name.title()}Backward0")
+        made = elementwise._add(*both)
+    made = named(cast(made, d), f"{name.title()}Backward0") if beta else cast(made, d)
     return made if out is None else _call.WRITE_OUT(name, out, made)
 
 
@@ -289,7 +296,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any
     if old:
         return _by_position(addmm, (input, mat1, mat2, *old), out)
     _rank("addmm", mat1, "mat1", 2), _rank("addmm", mat2, "mat2", 2)
-    return _plus("addmm", input, matmul(mat1, mat2), beta, alpha, out)
+    return _plus("addmm", input, mat2, matmul(*_wide(mat1, mat2)), beta, alpha, out)
 
 
 @autocasting
@@ -298,7 +305,7 @@ def addmv(input: Any, mat: Any, vec: Any, *old: Any, beta: Any = 1, alpha: Any =
     if old:
         return _by_position(addmv, (input, mat, vec, *old), out)
     _rank("addmv", mat, "mat", 2), _rank("addmv", vec, "vec", 1)
-    return _plus("addmv", input, matmul(mat, vec), beta, alpha, out)
+    return _plus("addmv", input, vec, matmul(*_wide(mat, vec)), beta, alpha, out)
 
 
 @autocasting
@@ -319,7 +326,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
         both = elementwise.mul(product, bool(alpha))
         made = both if not beta else TENSOR_KERNELS.logical_or(expand(cast(input, d), both.shape), both)
         return made if out is None else _call.WRITE_OUT("addr", out, made)
-    return _plus("addr", cast(input, d), _scaled("addr", product, alpha), beta, 1, out)
+    return _plus("addr", cast(input, d), product, _scaled("addr", product, alpha), beta, 1, out)
 
 
 @autocasting
@@ -327,7 +334,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alph
     """Compute beta * input + alpha * (batch1 @ batch2)."""
     if old:
         return _by_position(baddbmm, (input, batch1, batch2, *old), out)
-    return _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha, out)
+    return _plus("baddbmm", input, batch2, bmm(*_wide(batch1, batch2)), beta, alpha, out)
 
 
 @autocasting
@@ -346,7 +353,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
         _product_shape("addbmm", batch1.shape, batch2.shape)  # says what differs
     # The sum over the batch is one product with the batch folded into the inner dim.
     left = reshape(permute(batch1, (1, 0, 2)), (n, b * m))
-    return _plus("addbmm", input, matmul(left, reshape(batch2, (b * m, batch2.shape[2]))), beta, alpha, out)
+    right = reshape(batch2, (b * m, batch2.shape[2]))
+    return _plus("addbmm", input, batch2, matmul(*_wide(left, right)), beta, alpha, out)
 
 
 addmm_, addmv_, addr_ = inplace(addmm, itself=None), inplace(addmv, itself=None), inplace(addr)
