@@ -54,7 +54,8 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     if not isinstance(error, AttributeError):
         frame, parameters = trace.tb_frame, signature(fn).parameters
         ours = asking.tb_frame.f_globals.get("__name__", "").startswith("mortice.")  # and no program's, which was called back
-        wanted = _CONVERSIONS.get(frame.f_code.co_name) if ours else None
+        refuses = ours and isinstance(frame.f_locals.get("self"), call.Tensor)
+        wanted = _CONVERSIONS.get(frame.f_code.co_name) if refuses else None
         if frame.f_code.co_code[trace.tb_lasti] in _RAISING and not wanted and not isinstance(error, DataError):
             return None  # it says what is wrong
         found = _mistyped(fn, parameters, given)
