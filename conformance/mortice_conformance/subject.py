@@ -78,7 +78,7 @@ class Subject:
 
     def _host(self, t: Any) -> HostBuffer:
         """Return what `to_host` gives for a tensor's buffer, which must be a HostBuffer of its dtype and shape."""
-        host = self.backend.to_host(t._data)
+        host = self.backend.to_host(t._buffer)
         if not isinstance(host, HostBuffer):
             raise Failure(f"to_host must return a HostBuffer; got {type(host).__name__}.")
         if host.dtype is not t.dtype or tuple(host.shape) != tuple(t.shape):
@@ -99,17 +99,17 @@ class Subject:
         if t._device is not self.device:
             raise Failure(f"{what}: the result is on {t._device}, its operands were on {self.device}.")
         # Where nothing is written in place, NumPy's scalars for one serve as arrays do.
-        if k.mutable and type(t._data) is not (due := type(k.full((), 0, dtype=t.dtype, device=self.device))):
+        if k.mutable and type(t._buffer) is not (due := type(k.full((), 0, dtype=t.dtype, device=self.device))):
             raise Failure(f"{what}: expected a buffer of the type that full makes, {due.__name__}; got a "
-                          f"{type(t._data).__name__}.")  # fmt: skip
-        place = k.device_of(t._data)
+                          f"{type(t._buffer).__name__}.")  # fmt: skip
+        place = k.device_of(t._buffer)
         if place is not self.device:
             raise Failure(f"{what}: device_of gives {place!r} for the buffer; its tensor says {self.device!r}.")
-        if (found := k.dtype_of(t._data)) is not t.dtype:
+        if (found := k.dtype_of(t._buffer)) is not t.dtype:
             raise Failure(f"{what}: dtype_of gives {found!r} for the buffer; its tensor says {t.dtype!r}.")
-        if tuple(k.shape_of(t._data)) != tuple(t.shape):
+        if tuple(k.shape_of(t._buffer)) != tuple(t.shape):
             raise Failure(
-                f"{what}: the buffer has shape {tuple(k.shape_of(t._data))}, its tensor says {tuple(t.shape)}."
+                f"{what}: the buffer has shape {tuple(k.shape_of(t._buffer))}, its tensor says {tuple(t.shape)}."
             )
 
     def compare(self, sample: Sample, case: Case, dtype: DType, out: Sequence[Any], want: Sequence[Any],

@@ -72,7 +72,7 @@ def test_a_housekeeping_method_that_gives_something_else_is_named(kernel: str, w
     t = SUBJECT.tensor(np.ones((2, 3), np.float32), float32)
     monkeypatch.setattr(SUBJECT.backend, kernel, wrong(getattr(SUBJECT.backend, kernel)))
     with pytest.raises(Failure, match=text):
-        SUBJECT.read(SUBJECT.wrap(t._data, float32))
+        SUBJECT.read(SUBJECT.wrap(t._buffer, float32))
 
 
 def test_an_error_says_where_in_modules_and_nothing_of_the_machine() -> None:

@@ -110,10 +110,10 @@ def test_a_device_without_float64_says_so() -> None:
 
 def test_writes_rebind_and_views_follow() -> None:
     x = mt.zeros(2, 3, device=HERE)
-    row, buffer = x[1], x._data
+    row, buffer = x[1], x._buffer
     row += 2
     assert x.tolist() == [[0, 0, 0], [2, 2, 2]]
-    assert x._data is not buffer
+    assert x._buffer is not buffer
     assert K.to_host(buffer).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 

@@ -29,7 +29,7 @@ static struct {
 } at;
 
 static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
-    {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "_dtype", &at.dtype}, {TENSOR, "_shape", &at.shape},
+    {TENSOR, "_buffer", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "_dtype", &at.dtype}, {TENSOR, "_shape", &at.shape},
     {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
@@ -37,7 +37,7 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {ALIASES, "laid", &at.laid},
     {LEAF, "first_use", &at.first_use}, {LEAF, "grad", &at.grad}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
     {DEVICE, "base", &at.base},
-    {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
+    {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_buffer", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
     {NODE, "out", &at.out}, {NODE, "attrs", &at.attrs}, {NODE, "shapes", &at.shapes}, {NODE, "versions", &at.versions},

@@ -147,7 +147,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         saddmm as saddmm, smm as smm, sparse_bsc_tensor as sparse_bsc_tensor, sparse_bsr_tensor as sparse_bsr_tensor,
         sparse_compressed_tensor as sparse_compressed_tensor, sparse_coo_tensor as sparse_coo_tensor,
         sparse_csc_tensor as sparse_csc_tensor, sparse_csr_tensor as sparse_csr_tensor, spmm as spmm,
-        sspaddmm as sspaddmm, values_copy as values_copy, _convert_indices_from_coo_to_csr,
+        sspaddmm as sspaddmm, values_copy as values_copy, _convert_indices_from_coo_to_csr, _convert_indices_from_csr_to_coo,
     )
     from mortice.types import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt
     from mortice.utils.dlpack import to_dlpack as to_dlpack

@@ -196,7 +196,7 @@ def _asked(roots: Sequence[Any], inputs: Sequence[Any], accumulate: bool) -> tup
     wanted: dict[int, int] = {}
     for i, t in enumerate(inputs):
         wanted.setdefault(id(t) if t._node is None else id(t._node), i)
-        if accumulate and t._node is not None and t._data is not None:  # an edge has no .grad
+        if accumulate and t._node is not None and t._buffer is not None:  # an edge has no .grad
             t.retain_grad()
     # Which node was the first to read a leaf is not known.
     oldest = min([0 if t._node is None else t._node.seq for t in inputs], default=0)
@@ -272,7 +272,7 @@ def _run_hooks(hooks: Hooks, g: Any, like: Any, algebra: Algebra) -> Any:
         if result is None:
             continue
         name = getattr(hook, "__name__", type(hook).__name__)
-        if not hasattr(result, "_data"):
+        if not hasattr(result, "_buffer"):
             raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
         if tuple(result.shape) != tuple(like.shape):
             raise ShapeError(

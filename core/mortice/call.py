@@ -49,7 +49,7 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
             if first is None:
                 first = a
             shapes.append(a.shape)
-            buffers.append(a._data)
+            buffers.append(a._buffer)
             recorded = recorded or a._rg
         else:
             shapes.append(() if a is None or isinstance(a, (int, float, complex)) else a)
@@ -91,7 +91,7 @@ def placed(op: Op, args: Sequence[Any], attrs: dict[str, Any], made: Any) -> Any
         return made
     # An operand that is handed back has a place already.
     parts = [t._share() if t._rg or any([t is a for a in args]) else t for t in (made if isinstance(made, tuple) else (made,))]
-    data = [t._data for t in parts]
+    data = [t._buffer for t in parts]
     t, out = (tuple(parts), tuple(data)) if isinstance(made, tuple) else (parts[0], data[0])
     record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     return t
@@ -123,7 +123,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
     With `silent`, True where it is given, the caller records the view and notes what it is.
     """
     t = new(Tensor)
-    t._data = data
+    t._buffer = data
     t._device = x._device
     t._dtype = x.dtype
     t._shape = size
@@ -250,7 +250,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
         op.check(op.name, *args, **attrs)
     t = run(op, args, attrs, result) if made is None else placed(op, args, attrs, made)
     if out is not None:
-        shared = op.view or any([a._data is t._data for a in args if isinstance(a, TensorBase)])
+        shared = op.view or any([a._buffer is t._buffer for a in args if isinstance(a, TensorBase)])
         t = WRITE_OUT(op.name, out, t, op, not shared)
     if op.observer is not None:
         op.observer(op, given, attrs, t)
@@ -331,11 +331,11 @@ def unary(op: Op) -> Callable[..., Any]:
         if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
             return slow(op, (input,), {}, out)
         try:
-            data = device.table[op](input._data)
+            data = device.table[op](input._buffer)
         except MemoryError:
             return slow(op, (input,), {})
         t = new(Tensor)
-        t._data = data
+        t._buffer = data
         t._device = device
         t._dtype = result
         t._shape = input.shape if shaped else SCALAR
@@ -420,11 +420,11 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
                 return with_number(other, input, True)
             return fallback(op, input, other, out)
         try:
-            data = device.table[op](input._data, other._data)
+            data = device.table[op](input._buffer, other._buffer)
         except MemoryError:
             return fallback(op, input, other, None)
         t = new(Tensor)
-        t._data = data
+        t._buffer = data
         t._device = device
         t._dtype = result
         t._shape = shape
@@ -448,7 +448,7 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
             return slow_number(op, x, value, swapped)
         device = x._device
         try:
-            data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
+            data = device.table[op](value, x._buffer) if swapped else device.table[op](x._buffer, value)
         except MemoryError:
             return slow(op, (value, x) if swapped else (x, value), {})
         t = make(data, device, result, x.shape)
@@ -481,11 +481,11 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
                 return slow(op, (input,), attrs)
         shape = shape_rule(op.name, input.shape, **attrs)
         try:
-            data = device.table[op](input._data, **attrs)
+            data = device.table[op](input._buffer, **attrs)
         except MemoryError:
             return slow(op, (input,), attrs)
         t = new(Tensor)
-        t._data = data
+        t._buffer = data
         t._device = device
         t._dtype = result
         t._shape = shape
@@ -506,7 +506,7 @@ def viewing(op: Op) -> Callable[..., Any]:
         if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
         shape = shape_rule(op.name, input.shape, **attrs)
-        return as_view(op, input, input._device.table[op](input._data, **attrs), shape, attrs)
+        return as_view(op, input, input._device.table[op](input._buffer, **attrs), shape, attrs)
 
     return fast.stand_before(fast.VIEW, op, call, shape_rule)
 

@@ -198,9 +198,10 @@ PUBLIC = {
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
     "sparse": (
-        "_convert_indices_from_coo_to_csr ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
-        "indices_copy resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor "
-        "sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
+        "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo ccol_indices_copy col_indices_copy "
+        "crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_ row_indices_copy saddmm smm "
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor "
+        "sparse_csr_tensor spmm sspaddmm values_copy"
     ),
     "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",

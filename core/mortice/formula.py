@@ -55,7 +55,7 @@ class Formula:
                 self.saves.add(i)
                 if op.variadic:
                     raise TypeError(f"{op.name}.vjp: a formula of an op with *{name} sees its shapes only.")
-                raw.append(f"n.saved[{i}]._data")
+                raw.append(f"n.saved[{i}]._buffer")
                 graph_mode.append(f"T(n.saved[{i}])")
             elif name == "out" or name in op.outputs:
                 i = op.outputs.index(name) if name in op.outputs else 0

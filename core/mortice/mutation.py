@@ -157,7 +157,7 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
     if recording and t._storage is not None and t._note and t._viewed is not None:
         raise RuntimeError(_forbidden_view(t._note))
     old = before_rebase(t) if recording else None
-    write(t, value._data, fresh)
+    write(t, value._buffer, fresh)
     if recording:
         node = value._node
         if fresh and node is not None:
@@ -172,7 +172,7 @@ def before_rebase(t: Any) -> Any:
     base = t._base
     if base is None:
         return None
-    old = make(base._data, base._device, base.dtype, base.shape)
+    old = make(base._buffer, base._device, base.dtype, base.shape)
     old._rg, old._node = base._rg, base._node
     return old
 
@@ -186,7 +186,7 @@ def rebase(t: Any, value: Any, old: Any) -> None:
     else:
         base = t._base
         skip = len(base.view_steps)
-        written = make(base._data, base._device, base.dtype, base.shape)
+        written = make(base._buffer, base._device, base.dtype, base.shape)
         record(view_scatter.op, (old, value), {"steps": t.view_steps[skip:]}, None, written)
         base._rejoin(True, written._node)
     for view in base.own_storage().live():
@@ -236,9 +236,9 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     if (
         fresh
         and ((t._steps is None and not aliases.pinned and len(aliases) == 1 and aliases.last() is None) or may_rebind(t))
-        and backend.strides_of(data) == backend.strides_of(t._data)  # what lies in another order is copied in
+        and backend.strides_of(data) == backend.strides_of(t._buffer)  # what lies in another order is copied in
     ):
-        t._data, storage.reshapes = data, False
+        t._buffer, storage.reshapes = data, False
         if backend.rooted:
             storage.root = data
         storage.version += 1
@@ -246,18 +246,18 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     if overlaps(t):
         raise RuntimeError(OVERLAP)
     if backend.mutable:
-        backend.setitem(t._data, (...,), data)
+        backend.setitem(t._buffer, (...,), data)
     else:
         storage.root = put(backend, storage.root, t.view_steps, data)
         for shared in storage.live():
-            shared._data = replay(backend, storage.root, shared.view_steps)
+            shared._buffer = replay(backend, storage.root, shared.view_steps)
     storage.version += 1
 
 
 def written(tensors: Any, buffers: Any) -> None:
     """Change tensors to what a kernel gave for them: their own buffers where it has written in place."""
     for t, data in zip(tensors, buffers):
-        if data is t._data:
+        if data is t._buffer:
             (t._storage or t.own_storage()).version += 1
         else:
             write(t, data, True)
@@ -277,10 +277,10 @@ def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
         "This also applies to advanced indexing e.g. tensor[indices] = tensor"
     )
-    k, data, target = device.backend, value._data, t
+    k, data, target = device.backend, value._buffer, t
     for d, (step, n) in enumerate(zip(layout(t), t.shape)):
         if step == 0 and n > 1:
-            changed = k.astype(k.not_equal(data, target._data), int64)
+            changed = k.astype(k.not_equal(data, target._buffer), int64)
             data = k.take_along_axis(data, k.argmax(changed, axis=d, keepdims=True), axis=d)
             target = TENSOR_KERNELS.getitem(target, (*(slice(None),) * d, slice(1)))
     write(target, data, False)
@@ -310,7 +310,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
 
 def stand_in(t: Any) -> Any:
     """Return another tensor with t's value and place in the graph, for operations to keep when t is overwritten."""
-    old = make(t._data, t._device, t.dtype, t.shape)
+    old = make(t._buffer, t._device, t.dtype, t.shape)
     old._rg, old._node = t._rg, t._node
     base = t._base
     if base is not None and t._node is not None and t._node.extra is not None and t._node.extra.tensor_hooks:
@@ -331,7 +331,7 @@ def keep_saved(value: Any, old: Any, since: int) -> None:
         saved = getattr(node, "saved", None)
         for s in () if saved is None or saved is RELEASED else saved:
             if s is old or (isinstance(s, TensorBase) and s._storage is not None and s._storage is old._storage):
-                s._data = s._device.backend.copy(s._data)
+                s._buffer = s._device.backend.copy(s._buffer)
 
 
 def plain(t: Any) -> bool:
@@ -347,7 +347,7 @@ def plain(t: Any) -> bool:
         t.own_storage()
     if t._note == INFERENCE or (recording and t._viewed is not None and t._viewed._rg):
         return False
-    strides, shape = backend.strides_of(t._data), t.shape  # which a lazy parameter refuses
+    strides, shape = backend.strides_of(t._buffer), t.shape  # which a lazy parameter refuses
     return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, shape)]))
 
 
@@ -360,7 +360,7 @@ def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATT
     alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
     if (special[0] and modes.inference) if alone else not plain(t):
         return False
-    mine, backend = t._data, t._device.backend
+    mine, backend = t._buffer, t._device.backend
     data = backend.into(mine, t._device.table[op], *buffers, **attrs)
     if data is mine:
         storage.version += 1
@@ -388,7 +388,7 @@ def quickly_one(op: Any, t: Any) -> bool:
     """Do as `quickly` for an elementwise op of one operand."""
     d = t.dtype
     recorded = t._rg and (not special[0] or modes.grad)
-    return not recorded and op.shape is same and op.same_dtype.get(d) is d and land(op, t, (t._data,))
+    return not recorded and op.shape is same and op.same_dtype.get(d) is d and land(op, t, (t._buffer,))
 
 
 def quickly(op: Any, t: Any, other: Any) -> bool:
@@ -402,10 +402,10 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         isinstance(other, TensorBase) and other.dtype is d and other._device is t._device
         and (other.shape == t.shape or not other.shape)
     ):  # fmt: skip
-        value, recorded = other._data, t._rg or other._rg
+        value, recorded = other._buffer, t._rg or other._rg
     else:
         return False
-    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._data, value))
+    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._buffer, value))
 
 
 def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> Any:
@@ -434,7 +434,7 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
                 d = a.dtype
             elif a.dtype is not d:
                 return None
-        buffers.append(a._data)
+        buffers.append(a._buffer)
         whole = whole and a.shape == shape
         recorded = recorded or a._rg
     if d is None or op.same_dtype.get(d) is not t.dtype or (recorded and (not special[0] or modes.grad)):
@@ -462,13 +462,13 @@ class Into:
 
     def take(self, value: Any) -> Any:
         """Write `value`, which nothing records, into the tensor."""
-        t, data = self.tensor, value._data
+        t, data = self.tensor, value._buffer
         if value.dtype is t.dtype and value.shape == t.shape and value._device is t._device:
             owned = value._storage is None and value is not t and t._device.backend.owns(data)
-            write(t, data, owned and not any([a._data is data for a in self.operands]))
+            write(t, data, owned and not any([a._buffer is data for a in self.operands]))
             return t
         made = into(self.name, t, value)
-        fresh = made is not value and made._device is t._device and made._storage is None and made._device.backend.owns(made._data)
+        fresh = made is not value and made._device is t._device and made._storage is None and made._device.backend.owns(made._buffer)
         return assign(t, made, fresh)
 
 
@@ -523,8 +523,8 @@ def inplace(
             return value
         value = into(own, input, value)
         # A function may return an operand, or memory that it shares with one.
-        fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
-        if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
+        fresh = value._storage is None and value._device.backend.owns(value._buffer) and value is not input
+        if fresh and any([isinstance(a, TensorBase) and a._buffer is value._buffer for a in args]):
             fresh = False
         if old is not None and op is not None and op.no_grad_reason is not None and old._rg:
             if op.name.startswith("logical_"):  # in PyTorch these leave the graph as it was
@@ -601,7 +601,7 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
                     "give a tensor of that shape, or one without elements, as out.resize_(0) makes of any."
                 )
             value = INTO_LEVEL(out, value)
-            out._take_memory(value._device.backend.copy(value._data), value.shape)
+            out._take_memory(value._device.backend.copy(value._buffer), value.shape)
             return out
         return assign(out, value, fresh and value is made)
 

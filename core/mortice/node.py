@@ -38,20 +38,20 @@ WRITE: Callable[..., Any] = _not_yet
 class Const:
     """A saved operand that is no tensor: a Python number or None."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_buffer",)
     _storage = _node = None
     _rg = False
     shape = ()
 
     def __init__(self, value: Any) -> None:
-        self._data = value
+        self._buffer = value
 
     def is_inference(self) -> bool:
         return False
 
 
 def _saved_tensor(s: Any) -> Any:
-    return s._data if type(s) is Const else s if isinstance(s, TensorBase) else s.tensor()  # of a `saved.PackedValue`
+    return s._buffer if type(s) is Const else s if isinstance(s, TensorBase) else s.tensor()  # of a `saved.PackedValue`
 
 
 class Meta(tuple):  # type: ignore[type-arg]
@@ -117,7 +117,7 @@ class OpNode(Node):
     def owns(self, g: Any, pulled: Sequence[Any]) -> bool:
         if not self.device.backend.owns(g) or sum([p is g for p in pulled]) > 1 or (self.extra and self.extra.packed):
             return False
-        return not any([s is not None and s._data is g for s in self.saved] + [o is g for o in self.out or ()])
+        return not any([s is not None and s._buffer is g for s in self.saved] + [o is g for o in self.out or ()])
 
     def without(self, keep: tuple[bool, ...]) -> Node:
         edges = tuple([e if k else None for e, k in zip(self.edges, keep)])
@@ -223,7 +223,7 @@ class OpNode(Node):
             pulled = self.pull([tensor(b) for b in g] if isinstance(g, list) else tensor(g), True)
         finally:
             modes.autocast = casting
-        return [p if p is None else p._data for p in pulled]
+        return [p if p is None else p._buffer for p in pulled]
 
     def _pull_any(self, g: Any, graph: bool) -> Sequence[Any]:
         op = self.op
@@ -321,7 +321,7 @@ def _zero_again(p: Any, edge: Any) -> Any:
     node.seq, node.extra = next_seq(), None
     node.edges = ((p._node or p.note_use(node.seq)) if p._rg else None, edge)
     node.device, node.shape, node.dtype = p._device, p.shape, p.dtype
-    made = make(p._data, p._device, p.dtype, p.shape)
+    made = make(p._buffer, p._device, p.dtype, p.shape)
     made._rg, made._node = True, node
     return made
 
@@ -362,13 +362,13 @@ class _Raw(Algebra):
         return make(g, device, k.dtype_of(g), Size(k.shape_of(g)))
 
     def unwrap(self, g: Any) -> Any:
-        return g._data
+        return g._buffer
 
     def fresh(self, g: Any, device: Any) -> Any:
         return device.backend.copy(g)
 
     def add_into(self, total: Any, g: Any) -> Any:
-        WRITE(total, total._device.backend.add(total._data, g), True)
+        WRITE(total, total._device.backend.add(total._buffer, g), True)
         return total
 
     def has_nan(self, g: Any, like: Any) -> bool:
@@ -401,7 +401,7 @@ class _Graph(Algebra):
         return total + g
 
     def has_nan(self, g: Any, like: Any) -> bool:
-        return raw_algebra.has_nan(g._data, g)
+        return raw_algebra.has_nan(g._buffer, g)
 
 
 raw_algebra, graph_algebra = _Raw(), _Graph()

@@ -71,14 +71,14 @@ class PackedValue:
         if self.cache is None:
             with no_grad():
                 found = self.unpack(self.handle)
-            if not hasattr(found, "_data"):
+            if not hasattr(found, "_buffer"):
                 raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor; got {type(found).__name__}.")
             self.cache = found
         return self.cache
 
     @property
-    def _data(self) -> Any:
-        return self.load()._data
+    def _buffer(self) -> Any:
+        return self.load()._buffer
 
     def tensor(self) -> Any:
         """Return it with its place in the graph."""
@@ -109,7 +109,7 @@ class PackedOut:
         self.values = values
 
     def __getitem__(self, number: int) -> Any:
-        return self.values[number]._data
+        return self.values[number]._buffer
 
 
 def watch(node: OpNode, t: Any) -> None:

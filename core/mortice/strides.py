@@ -18,7 +18,7 @@ OVERLAP = (
 def layout(t: Any) -> tuple[int, ...]:
     """Return the strides in elements: the backend's, or those that the view steps imply."""
     backend = t._device.backend
-    found = backend.strides_of(t._data)
+    found = backend.strides_of(t._buffer)
     if found is not None and (0 not in t.shape or 0 not in found):
         return found
     # Where there are no elements a backend may tell nothing, as NumPy does, whose strides are then 0.
@@ -49,7 +49,7 @@ def storage_offset(self: Any) -> int:
         return 0
     backend = self._device.backend
     if not backend.rooted:
-        return backend.whole(self._data)[1]
+        return backend.whole(self._buffer)[1]
     shape, dtype = Size(backend.shape_of(self._storage.root)), backend.dtype_of(self._storage.root)
     strides, offset = contiguous_strides(shape), 0
     for step, attrs in self.view_steps:
@@ -77,7 +77,7 @@ def span(t: Any) -> Any:
 def overlaps(t: Any) -> bool:
     """Tell whether an expanded dim shows elements of t's memory several times."""
     backend = t._device.backend
-    strides = backend.strides_of(t._data) if backend.mutable else None
+    strides = backend.strides_of(t._buffer) if backend.mutable else None
     if strides is None and t._storage is not None and t._steps is not None:
         strides = layout(t)
     return bool(strides) and 0 in strides and 0 not in t.shape and any([s == 0 and n > 1 for s, n in zip(strides, t.shape)])

@@ -143,7 +143,7 @@ class TensorBase:
     """State and identity of a tensor. Made by ops; users call `mortice.tensor` and friends."""
 
     __slots__ = (
-        "_data",  # the backend's buffer, opaque here
+        "_buffer",  # the backend's buffer, opaque here
         "_device",
         "_dtype",
         "_shape",
@@ -158,7 +158,7 @@ class TensorBase:
         "__weakref__",
     )
     cls: ClassVar[Any]  # the public class, set by `methods`
-    _data: Any
+    _buffer: Any
     _device: Device
     _dtype: DType
     _shape: Size
@@ -359,9 +359,9 @@ class TensorBase:
         if algebra is not graph.RAW:
             return g.contiguous() if self.is_contiguous() else g  # type: ignore[attr-defined]
         backend = self._device.backend
-        if backend.is_contiguous(g) and backend.is_contiguous(self._data):
+        if backend.is_contiguous(g) and backend.is_contiguous(self._buffer):
             return g
-        return _laid_out_like(backend, g, self._data)
+        return _laid_out_like(backend, g, self._buffer)
 
     # ---- hooks ----
 
@@ -399,9 +399,9 @@ class TensorBase:
             if self._node is not None:
                 self._node.note_storage(0, storage)
             backend = self._device.backend
-            storage.reshapes = backend.reshape_view is not None and backend.is_contiguous(self._data)
+            storage.reshapes = backend.reshape_view is not None and backend.is_contiguous(self._buffer)
             if backend.rooted:
-                storage.root = self._data
+                storage.root = self._buffer
         return storage
 
     def set_storage(self, storage: Storage, steps: Any = None, viewed: Any = None, note: str = "") -> None:
@@ -412,7 +412,7 @@ class TensorBase:
     def _take_memory(self, data: Any, shape: Size) -> None:
         """See other memory from now on, of its own; nodes that kept this tensor notice, as they do of a write."""
         version = self._version + 1
-        self._data, self._shape, self._storage = data, shape, None
+        self._buffer, self._shape, self._storage = data, shape, None
         self.own_storage().version = version
 
     @property
@@ -423,7 +423,7 @@ class TensorBase:
     def _share(self, storage: Storage | None = None) -> Any:
         """Return a new leaf over the same memory."""
         own = self._storage or self.own_storage()
-        t = make(self._data, self._device, self.dtype, self.shape)
+        t = make(self._buffer, self._device, self.dtype, self.shape)
         t._storage = storage = storage or own
         t._steps, t._viewed, t._note = self._steps, None, INFERENCE if self._note == INFERENCE else ""
         storage.add(t)
@@ -464,7 +464,7 @@ class TensorBase:
                 f"data set to a tensor that requires gradients must be floating point or complex dtype; got {value.dtype}."
             )
         aliases, version = value.own_storage().aliases, self._version
-        self._data, self._device = value._data, value._device
+        self._buffer, self._device = value._buffer, value._device
         self._dtype, self._shape = value.dtype, value.shape
         self.set_storage(Storage(aliases, version), value._steps)
 
@@ -492,7 +492,7 @@ def steps_since(known: Any, at: Any) -> tuple[Any, tuple[tuple[Any, dict[str, An
 def make(data: Any, device: Device, dtype: DType, shape: Size) -> Any:
     """Wrap a buffer as a leaf tensor of the public class."""
     t = object.__new__(TensorBase.cls)
-    t._data = data
+    t._buffer = data
     t._device = device
     t._dtype = dtype
     t._shape = shape

@@ -153,7 +153,7 @@ def _compare_sparse(a: Any, e: Any, how: _How) -> str | None:
     kind = str(a.layout)[-3:].upper()
     if a._nnz() != e._nnz():
         return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {e._nnz()}"
-    for (name, x), y in zip(a._data.parts.items(), e._data.parts.values()):
+    for (name, x), y in zip(a._buffer.parts.items(), e._buffer.parts.values()):
         last = name == "values"
         problem = _compare_tensors(x, y, how if last else how._replace(rtol=0.0, atol=0.0, dtype=False))
         if problem is not None:

@@ -53,7 +53,7 @@ def told(value: Any, given: list[Any]) -> Any:
     if isinstance(value, dict):
         return [[key, told(v, given)] for key, v in value.items()]
     if isinstance(value, Const):
-        return ["Const", repr(value._data)]
+        return ["Const", repr(value._buffer)]
     if not isinstance(value, mt.Tensor):
         return repr(value)
     for i, t in enumerate(given):
@@ -556,7 +556,7 @@ def test_tensors_that_are_not_complete() -> None:
         with pytest.raises((AttributeError, TypeError)):
             call(half)
     broken = X.clone()
-    for name in ("_data", "_device", "_dtype", "_shape", "_node", "_storage", "_leaf"):
+    for name in ("_buffer", "_device", "_dtype", "_shape", "_node", "_storage", "_leaf"):
         kept = getattr(broken, name)
         delattr(broken, name)
         with contextlib.suppress(AttributeError, TypeError):

@@ -136,7 +136,7 @@ calls = (
     lambda x, y: x.add_(x), lambda x, y: x.detach(), lambda x, y: x[0], lambda x, y: x.scatter_(0, at, x), lambda x, y: x.view(3, 1),
     lambda x, y: x * y, lambda x, y: mt.cat([x, y]), lambda x, y: mt.addcmul(x, y, y), lambda x, y: mt.where(x > 0, x, y),
 )
-for names in ([], ["_data"], ["_device"], ["dtype"], ["shape"], ["_storage"], ["_node"], ["_leaf"], ["_rg"]):
+for names in ([], ["_buffer"], ["_device"], ["dtype"], ["shape"], ["_storage"], ["_node"], ["_leaf"], ["_rg"]):
     for call in calls:
         outcome(call, names)
     gc.freeze()  # modules are imported by now

@@ -449,7 +449,7 @@ def cuda():
 def test_arrays_of_another_device_stay_there_and_streams_are_passed_on(cuda):
     lender = Lender(np.ones(3))
     borrowed = mt.from_dlpack(lender)
-    assert str(borrowed.device) == "cuda:0" and borrowed._data is lender.array and lender.asked == {"stream": 1}
+    assert str(borrowed.device) == "cuda:0" and borrowed._buffer is lender.array and lender.asked == {"stream": 1}
     assert mt.from_dlpack(np.ones(2), device="cuda").device.type == "cuda" and mt.from_dlpack(lender, device="cpu").is_cpu
     with pytest.raises(ValueError, match="cannot move from cuda:0 to cpu without a copy"):
         mt.from_dlpack(lender, device="cpu", copy=False)

@@ -32,7 +32,7 @@ def test_a_number_in_memory_counts_as_the_number(name: str, dtype: Any) -> None:
     rule = getattr(OptimKernels, name).__wrapped__
 
     def taken(steps: list[Any], rate: Any) -> list[list[float]]:
-        given = [[k.copy(t._data) for t in tensors] for tensors in lists(kinds, dtype)]
+        given = [[k.copy(t._buffer) for t in tensors] for tensors in lists(kinds, dtype)]
         made: list[list[float]] = []
         for i, step in enumerate(steps):
             one = [[buffers[i]] for buffers in given]
@@ -41,8 +41,8 @@ def test_a_number_in_memory_counts_as_the_number(name: str, dtype: Any) -> None:
                 made += [k.to_host(x).tolist() for x in results]
         return made
 
-    held = [[mt.tensor(n, dtype=mt.float32)._data] for n in (3.0, 7.0)]
-    found = taken(held, [mt.tensor([0.05], dtype=mt.float64)._data])
+    held = [[mt.tensor(n, dtype=mt.float32)._buffer] for n in (3.0, 7.0)]
+    found = taken(held, [mt.tensor([0.05], dtype=mt.float64)._buffer])
     for f, w in zip(found, taken([3.0, 7.0], 0.05)):
         assert mt.tensor(f).flatten().tolist() == pytest.approx(
             mt.tensor(w).flatten().tolist(), rel=2e-2 if dtype is mt.bfloat16 else 1e-4

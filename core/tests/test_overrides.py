@@ -61,6 +61,15 @@ class Labelled(mt.Tensor):
         return out
 
 
+class Index(mt.Tensor):
+    """A class with attributes of its own, whose names no slot of Tensor may have."""
+
+    def __new__(cls, values: Any) -> Any:
+        made = values.as_subclass(cls)
+        made._data, made._dim_size, made._indptr, made._scale, made._spec = values, 5, None, 2.0, "spec"
+        return made
+
+
 class Computed(TorchDispatchMode):
     """A mode of operators that computes them."""
 
@@ -651,3 +660,10 @@ def test_a_class_is_not_asked_while_its_tensor_is_made():
     made = Weight(mt.ones(2))
     with DisableTorchFunctionSubclass():
         assert made.calls == [] and made.requires_grad
+
+
+def test_attributes_of_a_class_do_not_meet_slots() -> None:
+    x = Index(mt.tensor([1.0, 2.0]))
+    assert (x + 1).tolist() == [2.0, 3.0] and type(x + 1) is Index and x._data.tolist() == [1.0, 2.0]
+    x._data = None
+    assert x.tolist() == [1.0, 2.0] and (x._dim_size, x._indptr, x._scale, x._spec) == (5, None, 2.0, "spec")

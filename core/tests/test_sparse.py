@@ -511,6 +511,14 @@ def test_where_rows_begin_among_sorted_row_numbers() -> None:
     assert mt._segment_reduce(mt.tensor([1.0, 2.0, 4.0]), "sum", offsets=mt.tensor([0, 2, 3])).tolist() == [3.0, 4.0]
     with pytest.raises(RuntimeError, match="expected the input to be a vector; got 2 dims"):
         mt._convert_indices_from_coo_to_csr(mt.ones(1, 1), 1)
+    columns = mt.tensor([1, 3, 0, 2, 3])
+    places = mt._convert_indices_from_csr_to_coo(mt.tensor([0, 2, 3, 3, 5]), columns)
+    assert places.tolist() == [[0, 0, 1, 3, 3], columns.tolist()] and places.dtype is mt.int64
+    batch = mt.tensor([[0, 2, 3], [0, 0, 3]]), columns[:3].expand(2, 3)
+    swapped = mt._convert_indices_from_csr_to_coo(*batch, out_int32=True, transpose=True)
+    assert swapped.tolist() == [[0, 0, 0, 1, 1, 1], [1, 3, 0, 1, 3, 0], [0, 0, 1, 1, 1, 1]] and swapped.dtype is mt.int32
+    with pytest.raises(RuntimeError, match="supposed to have the same dimensionality; got 1 and 2 dims"):
+        mt._convert_indices_from_csr_to_coo(mt.tensor([0, 1]), mt.ones(1, 1))
 
 
 def test_unsigned_sparse_numbers_are_subtracted_in_the_common_dtype() -> None:

@@ -81,7 +81,7 @@ def _grads(
     found = [(t, s) for t, s in zip(out, seeds) if t.requires_grad]
     if not found:
         raise Failure(f"{problem.what}: no output requires grad though an operand does.")
-    given = [s if hasattr(s, "_data") else problem.subject.tensor(rounded(s, t.dtype), t.dtype) for t, s in found]
+    given = [s if hasattr(s, "_buffer") else problem.subject.tensor(rounded(s, t.dtype), t.dtype) for t, s in found]
     return leaves, list(grad([t for t, _ in found], leaves, given, create_graph=graph, materialize_grads=True))
 
 

@@ -63,7 +63,7 @@ def check_lent(subject: Subject, name: str) -> None:
             loan = borrow(Held(t.__dlpack__(max_version=(1, 0))))
             if loan.memory.dtype is not d or loan.shape != array.shape:
                 raise Failure(f"lent {name} {label}: the capsule says {loan.memory.dtype.name} {loan.shape}.")
-            if _array(loan).tobytes() != from_host_buffer(k.to_host(t._data)).tobytes():
+            if _array(loan).tobytes() != from_host_buffer(k.to_host(t._buffer)).tobytes():
                 raise Failure(f"lent {name} {label}: the capsule leads to {_array(loan).tolist()}.")
     if k.mutable:
         borrowed = subject.wrap(k.from_dlpack(base, subject.device), d)

@@ -28,7 +28,7 @@ def kernel(
     """Add the record of a required kernel: as `sample`, called on buffers."""
 
     def call(*tensors: Any, **attrs: Any) -> Any:
-        return _pure(tensors[0]._device, name, [t._data for t in tensors], attrs, variadic)
+        return _pure(tensors[0]._device, name, [t._buffer for t in tensors], attrs, variadic)
 
     record.sample(name, reference, *domains, call=call, variant=variant, into=KERNELS, **options)
     # The kernel, not the op that happens to have its name.
@@ -240,7 +240,7 @@ def _setitem(x: Any, value: Any, key: Any) -> Any:
 def _call_setitem(*tensors: Any, key: Any) -> Any:
     x, value = tensors
     k = x._device.backend
-    out = k.setitem(k.copy(x._data) if k.mutable else x._data, key, value._data)  # which returns another where it is not
+    out = k.setitem(k.copy(x._buffer) if k.mutable else x._buffer, key, value._buffer)  # which returns another where it is not
     return make(out, x._device, k.dtype_of(out), Size(k.shape_of(out)))
 
 
@@ -314,7 +314,7 @@ def _check_memory(subject: Subject, sample: Sample, case: Case, dtype: DType) ->
     unchanged("the call", ". Return a new buffer.")
     if subject.backend.mutable and sample.id not in _VIEWS:
         for t in made:
-            subject.backend.setitem(t._data, (Ellipsis,), 1)
+            subject.backend.setitem(t._buffer, (Ellipsis,), 1)
         unchanged("a write to its result", ": they share memory. Return a copy where there is nothing to compute.")
 
 
@@ -332,10 +332,10 @@ def check_numbers(subject: Subject, name: str) -> None:
         truth = np.arange(6).reshape(2, 3) % 2 == 0
         mask = subject.tensor(truth, bool_)
         for numbers_first in (False, True):
-            pair = (number, x._data) if numbers_first else (x._data, number)
+            pair = (number, x._buffer) if numbers_first else (x._buffer, number)
             arrays = [other, array] if numbers_first else [array, other]
             if name == "where":
-                pair, arrays = (mask._data, *pair), [truth, *arrays]
+                pair, arrays = (mask._buffer, *pair), [truth, *arrays]
             t = _pure(subject.device, name, list(pair), {})
             label = f"with the number {number} {'first' if numbers_first else 'second'}"
             case = Case(((2, 3),) * len(arrays), {}, label)

@@ -196,7 +196,7 @@ def check_every_op(subject: Subject) -> None:
                 out = sample.apply(tensors, case.attrs)
             except Exception:  # another check's business
                 continue
-            seen = _references([t._data for t in out if all(t is not x for x in tensors)])
+            seen = _references([t._buffer for t in out if all(t is not x for x in tensors)])
             del out, tensors
             if any(r() is not None for r in seen):
                 raise Failure(f"{sample.id}: a result stays in memory after its tensor is gone.")

@@ -80,7 +80,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if inside.tangent(tangent) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported.")
     made = inside.carry(tensor, tangent)
-    made.__dict__["_tangent_given"] = (tangent, inside, made._data, made._version)
+    made.__dict__["_tangent_given"] = (tangent, inside, made._buffer, made._version)
     return made
 
 
@@ -90,7 +90,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None)
     inside = _current(level)
     tangent, at, data, version = tensor.__dict__.get("_tangent_given", (None, None, None, None))
-    if at is not inside or data is not tensor._data or version != tensor._version:
+    if at is not inside or data is not tensor._buffer or version != tensor._version:
         tangent = inside.tangent(tensor)
     return UnpackedDualTensor(inside.primal(tensor), tangent)
 

@@ -174,7 +174,7 @@ class FunctionNode(Node):
                 f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(given)})"
             )
         pulled = [self._fitted(i, r) for i, r in enumerate(given)]
-        return pulled if graph else [None if r is None else r._data for r in pulled]
+        return pulled if graph else [None if r is None else r._buffer for r in pulled]
 
     def _fitted(self, i: int, r: Any) -> Any:
         """Return the gradient of argument `i` in the argument's shape and dtype."""
@@ -448,7 +448,7 @@ def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> An
     if place is None:
         return o._share() if o._rg else o
     if is_dirty:
-        value = make(o._data, o._device, o.dtype, o.shape)
+        value = make(o._buffer, o._device, o.dtype, o.shape)
         value._rg, value._node = True, place
         rebase(o, value, before_rebase(o))
         return o

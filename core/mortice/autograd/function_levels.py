@@ -77,7 +77,7 @@ def _pushed_first(cls: Any, base: Any, dual: Any, args: list[Any]) -> Any:
         return Mapped(part, on), level.above(place)
 
     def crossed(x: Any, there: Any, back: Any) -> Any:
-        data, device = there(x._data, x._device)
+        data, device = there(x._buffer, x._device)
         made = make(data, device, x.dtype, x.shape)
         return record_crossing(made, (x,), lambda g: (crossed(g, back, there),), "PermuteLevelsBackward")
 
@@ -97,7 +97,7 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     """Call the Function's `vmap` with the whole batch."""
     flat = list(leaves(args))
     # What a gradient reaches counts as mapped: that of a shared tensor may differ from one sample to the next.
-    mapped = [isinstance(a, TensorBase) and (a._data.on or a._rg) for a in flat]
+    mapped = [isinstance(a, TensorBase) and (a._buffer.on or a._rg) for a in flat]
     below = [
         level.leave(a) if on else level.common(a) if isinstance(a, TensorBase) else a for a, on in zip(flat, mapped)
     ]

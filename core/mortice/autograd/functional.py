@@ -255,7 +255,7 @@ def _settled(level: Any, x: Any) -> Any:
     """Return a value that may have been computed for every direction alike."""
     if not isinstance(x, TensorBase) or x._device.level is not level:
         return x
-    return level.leave(x)[0] if x._data.on else level.common(x)
+    return level.leave(x)[0] if x._buffer.on else level.common(x)
 
 
 def _directions(t: Any, start: int, stop: int) -> Any:

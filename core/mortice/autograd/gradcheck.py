@@ -67,9 +67,9 @@ def _by_values(func: Callable[..., Any], given: tuple[Any, ...], masked: bool) -
             continue
         coo, like = import_module("mortice.sparse.coo"), t.detach()
         if not masked:
-            block = getattr(t._data, "block", None) or None
+            block = getattr(t._buffer, "block", None) or None
             like = like.to_dense().fill_(1).to_sparse(layout=t.layout, blocksize=block, dense_dim=t.dense_dim())
-        places[i] = like._data if like._data.distinct else coo.merge(like)._data
+        places[i] = like._buffer if like._buffer.distinct else coo.merge(like)._buffer
         inputs[i] = coo.take(t, places[i]).detach().clone().requires_grad_()
     if not places:
         return func, given

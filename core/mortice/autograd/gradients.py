@@ -97,7 +97,7 @@ def _enters(node: Any, level: Any) -> bool:
 def _value(t: Any, g: Any, inputs: Any) -> tuple[Any, Any]:
     """Return what is differentiated of an output, and its gradient: in forward mode the value, if the inputs lie below."""
     level = t._device.level
-    while hasattr(level, "primal") and t._data is not None and t._rg:
+    while hasattr(level, "primal") and t._buffer is not None and t._rg:
         if not _enters(t._node, level) if inputs is None else any([level in chain(i._device) for i in inputs]):
             break
         t, g = level.primal(t), level.primal(g) if isinstance(g, TensorBase) else g
@@ -126,7 +126,7 @@ def _start(
         g = _seed(name, i, t, given[i], create_graph)
         above = above or g._device is not t._device
         seeds.append(g)
-    return outs, seeds if create_graph or above else [g._data for g in seeds], above
+    return outs, seeds if create_graph or above else [g._buffer for g in seeds], above
 
 
 def backward(
@@ -200,7 +200,7 @@ def grad(
         if g is not None:
             found[i] = laid_out(g)
         elif materialize_grads:
-            if wanted[i]._data is None:
+            if wanted[i]._buffer is None:
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
             found[i] = zeros_for(wanted[i]).requires_grad_(create_graph)
         elif not allow_unused:

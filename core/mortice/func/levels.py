@@ -130,7 +130,7 @@ def functionalize(func: Fn, *, remove: str = "mutations") -> Fn:
 def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
     """Return what a tensor inside a transform wraps, to look at: of a vmap the whole batch, of a jvp the value."""
     while tensor._device.level is not None:
-        data = tensor._data
+        data = tensor._buffer
         tensor = tensor._device.level.inside(data.data if type(data) is Mapped else data.primal, tensor)
         if not recurse:
             break

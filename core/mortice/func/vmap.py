@@ -137,7 +137,7 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
             )
         if dim is None:
             if t._device.level is level:
-                if t._data.on:
+                if t._buffer.on:
                     raise ValueError(
                         f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None"
                     )

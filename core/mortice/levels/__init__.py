@@ -105,10 +105,10 @@ class Level:
     def lift(self, storage: Any) -> None:
         """Bring all tensors of a storage up to this level until it ends."""
         family = list(storage.live())
-        memory = next(s for s in family if s._steps is None)._data
-        self.lifted.append((storage, memory, {id(s): s._data for s in family}))
+        memory = next(s for s in family if s._steps is None)._buffer
+        self.lifted.append((storage, memory, {id(s): s._buffer for s in family}))
         for s in family:
-            s._data, s._device = self.constant(s._data), self.above(s._device)
+            s._buffer, s._device = self.constant(s._buffer), self.above(s._device)
         storage.root = self.constant(memory)
 
     def lower(self, storage: Any, memory: Any, before: dict[int, Any]) -> bool:
@@ -123,7 +123,7 @@ class Level:
             memory, before = value, {}
         for s in family:
             if not s._rg:  # the others are of the graph of this level, and its nodes have kept them
-                s._data = before[id(s)] if id(s) in before else _mutation.replay(k, memory, s.view_steps)
+                s._buffer = before[id(s)] if id(s) in before else _mutation.replay(k, memory, s.view_steps)
                 s._device = s._device.inner
         storage.root = memory
         return value is not None
@@ -160,9 +160,9 @@ class Level:
     def detach(self, t: Any, storage: Any = None) -> Any:
         """Return a tensor over t's memory, or that of `storage`, without the tangents of any level."""
         made = t._share(storage)
-        data = t._device.backend.detached(t._data)
-        if data is not t._data:
-            made._data, made._steps = data, (t._steps, WithoutTangents, {"own": [None]})
+        data = t._device.backend.detached(t._buffer)
+        if data is not t._buffer:
+            made._buffer, made._steps = data, (t._steps, WithoutTangents, {"own": [None]})
         return made
 
     def __enter__(self) -> Any:
@@ -234,9 +234,9 @@ class LevelStorage(Storage):
 
 def watch_memory(t: Any, below: Any) -> None:
     """Let writes to the tensor below count as writes to `t`, which shows its memory."""
-    storage = LevelStorage(below, t._data)
+    storage = LevelStorage(below, t._buffer)
     t.set_storage(storage)
-    storage.root = t._data
+    storage.root = t._buffer
 
 
 class CrossNode(Node):
@@ -253,7 +253,7 @@ class CrossNode(Node):
         if graph:
             return self.back(g)  # type: ignore[no-any-return]
         pulled = self.back(make(g, self.device, self.dtype, self.shape))
-        return [None if p is None else p._data for p in pulled]
+        return [None if p is None else p._buffer for p in pulled]
 
 
 def record_crossing(t: Any, sources: Sequence[Any], back: Callable[[Any], Any], title: str) -> Any:
@@ -306,7 +306,7 @@ def raise_to(t: Any, target: Device) -> Any:
     source = t._device
     if source is target:
         return t
-    made = make(_raised(t._data, source, target), target, t.dtype, t.shape)
+    made = make(_raised(t._buffer, source, target), target, t.dtype, t.shape)
     if modes.grad:
         if t.dtype.kind in "fc":
             watch_memory(made, t)
@@ -335,7 +335,7 @@ def _place_without(device: Device, gone: list[Any]) -> Device:
 
 def _drop(g: Any, gone: list[Any]) -> Any:
     """Do the transpose of `raise_to`: add a gradient up over the levels in `gone`."""
-    data, place = _dropped(g._data, g._device, gone)
+    data, place = _dropped(g._buffer, g._device, gone)
     if place is g._device:
         return g
     source = g._device
@@ -396,7 +396,7 @@ def into_level(t: Any, value: Any) -> Any:
     """Return a value as it can be written into `t`."""
     if (kept := _outlived(t)) is not t:
         t._device = kept._device
-        t._take_memory(kept._data, t.shape)
+        t._take_memory(kept._buffer, t.shape)
     while len(chain(value._device)) > len(chain(t._device)):
         level = value._device.level
         lowered = level.lowered(value)

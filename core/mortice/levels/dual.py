@@ -130,7 +130,7 @@ class DualBackend(LevelBackend):
                 out = below(*[_map(_primal, a) for a in args], **{n: _map(_primal, v) for n, v in attrs.items()})
                 return each(lambda o: Dual(o, None), out)
             out = over(*[_map(self.tensor, a) for a in args], **{n: _map(self.tensor, v) for n, v in attrs.items()})
-            return each(lambda o: o._data, out)
+            return each(lambda o: o._buffer, out)
 
         return kernel
 
@@ -244,7 +244,7 @@ def _derived(k: Any, op: Any, primals: list[Any], tangents: list[Any], attrs: di
     found = pairs and backward(
         [p for p, _ in pairs], [t for _, t in pairs], retain_graph=True, create_graph=False, inputs=us, accumulate=False
     )
-    return [u._data if f is None else f._data for u, f in zip(us, found or [None] * len(us))] + [None] * (len(outs) - len(us))
+    return [u._buffer if f is None else f._buffer for u, f in zip(us, found or [None] * len(us))] + [None] * (len(outs) - len(us))
 
 
 def rule_for(k: Any, op: Any) -> Callable[..., Any]:
@@ -287,7 +287,7 @@ class DualLevel(Level):
         return backend.inner.zeros_like(data.primal) if data.tangent is None else data.tangent
 
     def lowered(self, t: Any) -> Any:
-        return None if t._data.tangent is not None else self.primal(t)
+        return None if t._buffer.tangent is not None else self.primal(t)
 
     def settled(self, data: Any) -> Any:
         return data.primal
@@ -296,10 +296,10 @@ class DualLevel(Level):
         return self.primal(t)
 
     def text(self, t: Any) -> str:
-        shown = repr(self.inside(t._data.primal, t))
-        if t._data.tangent is None or self.ended:
+        shown = repr(self.inside(t._buffer.primal, t))
+        if t._buffer.tangent is None or self.ended:
             return shown
-        return f"{shown[:-1]}, tangent={self.inside(t._data.tangent, t)!r})"
+        return f"{shown[:-1]}, tangent={self.inside(t._buffer.tangent, t)!r})"
 
     def over(self, data: Dual, fn: Callable[[Any], Any]) -> Dual:
         return Dual(fn(data.primal), None if data.tangent is None else fn(data.tangent))
@@ -321,7 +321,7 @@ class DualLevel(Level):
         if tangent is not None:
             place = highest((primal._device, tangent._device))
             primal, tangent = raise_to(primal, place), raise_to(tangent, place)
-        data = Dual(primal._data, None if tangent is None else tangent._data)
+        data = Dual(primal._buffer, None if tangent is None else tangent._buffer)
         t = make(data, self.above(primal._device), primal.dtype, primal.shape)
         watch_memory(t, primal)
 
@@ -338,17 +338,17 @@ class DualLevel(Level):
 
     def tangent(self, t: Any) -> Any:
         """Return the tangent of a tensor, at the level below; None where it is zero."""
-        return None if t._device.level is not self or t._data.tangent is None else self._part(t, "tangent")
+        return None if t._device.level is not self or t._buffer.tangent is None else self._part(t, "tangent")
 
     def _part(self, t: Any, which: str) -> Any:
         if self not in chain(t._device):
             return t if which == "primal" else TENSOR_KERNELS.zeros_like(t)
         if t._device.level is not self:
             raise RuntimeError("jvp: a gradient is asked for across the end of another transform, in the wrong order.")
-        data = getattr(t._data, which)
+        data = getattr(t._buffer, which)
         k = t._device.backend.inner
         if data is None:
-            data = k.zeros_like(t._data.primal)
+            data = k.zeros_like(t._buffer.primal)
         elif t._storage is not None or t._rg or not k.owns(data):
             data = k.copy(data)
         made = make(data, t._device.inner, t.dtype, t.shape)

@@ -22,7 +22,7 @@ class MapLevel(Level):
     def enter(self, x: Any) -> Any:
         """Return the tensor whose lanes are the slices of x along its first dim."""
         device = self.above(x._device)
-        t = make(Mapped(x._data, True), device, x.dtype, Size(tuple(x.shape)[1:]))
+        t = make(Mapped(x._buffer, True), device, x.dtype, Size(tuple(x.shape)[1:]))
         watch_memory(t, x)
         return record_crossing(t, (x,), lambda g: (self.leave(g),), "EnterVmapBackward")
 
@@ -32,7 +32,7 @@ class MapLevel(Level):
             t = raise_to(t, self.above(t._device))
         if t._device.level is not self:
             raise RuntimeError("vmap: a gradient is asked for across the end of another transform, in the wrong order.")
-        k, data = t._device.backend, t._data
+        k, data = t._device.backend, t._buffer
         stacked = k.spread(data, self.size)
         if not data.on or t._storage is not None or t._rg or not k.inner.owns(stacked):
             stacked = k.inner.copy(stacked)  # nobody else may hold memory that can be written from now on
@@ -43,7 +43,7 @@ class MapLevel(Level):
         """Return a tensor that all lanes share, at the level below."""
         if t._device.level is not self:
             return t
-        made = make(t._device.backend.inner.copy(t._data.data), t._device.inner, t.dtype, t.shape)
+        made = make(t._device.backend.inner.copy(t._buffer.data), t._device.inner, t.dtype, t.shape)
         return record_crossing(made, (t,), lambda g: (raise_to(g, self.above(g._device)),), "LeaveVmapBackward")
 
     def __init__(self, size: int, randomness: str) -> None:
@@ -57,14 +57,14 @@ class MapLevel(Level):
         return backend.inner.sum(data.data, axis=0, keepdims=False) if data.on else data.data
 
     def lowered(self, t: Any) -> Any:
-        return None if t._data.on else self.common(t)
+        return None if t._buffer.on else self.common(t)
 
     def settled(self, data: Any) -> Any:
         return None if data.on else data.data
 
     def text(self, t: Any) -> str:
-        shown = repr(self.inside(t._data.data, t))
-        if not t._data.on:
+        shown = repr(self.inside(t._buffer.data, t))
+        if not t._buffer.on:
             return shown
         number = stack.levels.index(self) + 1 if self in stack.levels else -2
         lines = "\n".join("    " + line for line in shown.splitlines())

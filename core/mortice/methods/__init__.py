@@ -63,7 +63,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
             made = data[0]
             own = made.own_storage()
             t = object.__new__(cls)
-            t._data, t._device, t._dtype, t._shape = made._data, made._device, made.dtype, made.shape
+            t._buffer, t._device, t._dtype, t._shape = made._buffer, made._device, made.dtype, made.shape
             t._rg = False
             t._node = t._leaf = None
             t.set_storage(own, made._steps)
@@ -72,7 +72,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
 
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device, named)
         t = object.__new__(cls)
-        t._data, t._device, t._dtype, t._shape = made._data, made._device, made.dtype, made.shape
+        t._buffer, t._device, t._dtype, t._shape = made._buffer, made._device, made.dtype, made.shape
         t._rg = False
         t._node = t._storage = t._leaf = None
         if made._storage is not None:
@@ -159,13 +159,13 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
     def layout(self) -> Any:
         """The kind of storage: strided, sparse_coo, or a compressed one such as sparse_csr."""
         level = self._device.level
-        return strided_layout if level is None else level.layout(self._data)
+        return strided_layout if level is None else level.layout(self._buffer)
 
     @property
     def is_sparse(self) -> bool:
         """Whether its layout is sparse_coo."""
         level = self._device.level  # `layout` spelled out, since optimisers ask it of every gradient
-        return level is not None and level.layout(self._data) is sparse_coo
+        return level is not None and level.layout(self._buffer) is sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:

@@ -141,7 +141,7 @@ class Conversion(TensorBase):
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self._node, self._rg = None, False
         if self._device.level is not None and self._device.level.transforms:  # leaves forward mode too
-            self._data = self.own_storage().root = self._device.backend.detached(self._data)
+            self._buffer = self.own_storage().root = self._device.backend.detached(self._buffer)
         return self
 
     def __copy__(self) -> Any:
@@ -210,7 +210,7 @@ def _take_over(t: Any, attributes: dict[str, Any], slots: dict[str, Any]) -> Non
 def _over(x: Any, seen: Any) -> Any:
     """Make a leaf of x's class over the memory of another tensor."""
     t = object.__new__(type(x))
-    for name in ("_data", "_device", "_dtype", "_shape"):
+    for name in ("_buffer", "_device", "_dtype", "_shape"):
         setattr(t, name, getattr(seen, name))
     t._rg, t._node, t._storage, t._leaf = x._rg, None, None, None
     if seen._storage is not None:
@@ -262,7 +262,7 @@ def _rebuild(cls: Any, state: Any) -> Any:
     except RuntimeError:
         where = resolve()
     t = object.__new__(cls)
-    t._data = where.backend.from_host(HostBuffer(bytearray(data), shape, dtype), where)
+    t._buffer = where.backend.from_host(HostBuffer(bytearray(data), shape, dtype), where)
     t._device, t._dtype, t._shape = where, dtype, Size(shape)
     t._rg, t._node, t._storage, t._leaf = requires_grad, None, None, None
     return t

@@ -117,7 +117,7 @@ class Exchange(TensorBase):
     def data_ptr(self) -> int:
         """Return the address of the first element, 0 if there is none, where the backend has addresses."""
         self.own_storage().pinned = True
-        return self._device.backend.address(self._data) if prod(self.shape) else 0
+        return self._device.backend.address(self._buffer) if prod(self.shape) else 0
 
     @property
     def _cdata(self) -> int:
@@ -147,7 +147,7 @@ class Exchange(TensorBase):
         """Return DLPack's kind of the device, and its number."""
         from mortice.backends.dlpack import DLDeviceType
 
-        kind, index = self._device.backend.dlpack_device(self._data)
+        kind, index = self._device.backend.dlpack_device(self._buffer)
         return DLDeviceType(kind), index
 
     def __dlpack__(
@@ -179,7 +179,7 @@ class Exchange(TensorBase):
                 raise AssertionError(f"stream should be None on cpu; got {stream}.")
             stream = None
         x.own_storage().pinned = True
-        capsule = x._device.backend.to_dlpack(x._data, stream=stream, max_version=max_version)
+        capsule = x._device.backend.to_dlpack(x._buffer, stream=stream, max_version=max_version)
         return capsule if x is self else mark_copied(capsule)
 
     # ---- the array API standard ----

@@ -38,7 +38,7 @@ class HostValues(TensorBase):
     __slots__ = ()
 
     def _host(self) -> HostBuffer:
-        host = self._device.backend.to_host(self._data)
+        host = self._device.backend.to_host(self._buffer)
         if (d := self.dtype).stored is not d:
             host.dtype = d
         return host  # type: ignore[no-any-return]
@@ -51,7 +51,7 @@ class HostValues(TensorBase):
         """Return the Python number of a one-element tensor."""
         if prod(self.shape) != 1:
             raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar. Use .tolist().")
-        value, d = self._device.backend.item(self._data), self._dtype
+        value, d = self._device.backend.item(self._buffer), self._dtype
         return value if d.stored is d else unpack(bytes((value,)), d)[0]
 
     def __bool__(self) -> bool:

@@ -225,7 +225,7 @@ def repeat_interleave(
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
     wide, device = cast(counts, int64), counts._device
     if output_size is not None and not device.backend.has_values:
-        return make(device.backend.spread_indices(wide._data, total=output_size), device, counts.dtype, Size((output_size,)))
+        return make(device.backend.spread_indices(wide._buffer, total=output_size), device, counts.dtype, Size((output_size,)))
     lowest, highest = (n and range_of(wide)) or (0, 0)
     if lowest < 0:
         raise RuntimeError("repeats can not be negative")
@@ -234,7 +234,7 @@ def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
     total = wide.sum().item()
     if output_size is not None and output_size != total:
         raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats; got {output_size} for {total}.")
-    data = device.backend.spread_indices(wide._data, total=total)
+    data = device.backend.spread_indices(wide._buffer, total=total)
     return cast(make(data, device, int64, Size((total,))), counts.dtype)
 
 
@@ -574,11 +574,11 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
         for other in t._storage.live():
             if other is not view and other is not t and other._viewed is t:
                 if stand_in is None:
-                    stand_in = make(t._data, t._device, t.dtype, t.shape)
+                    stand_in = make(t._buffer, t._device, t.dtype, t.shape)
                     stand_in._rg, stand_in._node = t._rg, t._node
                     stand_in.set_storage(t._storage, t._steps)
                 other._viewed = stand_in
-    t._data, t._shape, t._steps = view._data, view.shape, view._steps
+    t._buffer, t._shape, t._steps = view._buffer, view.shape, view._steps
     if not leaf:
         t._rejoin(view._rg, view._node)
     return t

@@ -481,7 +481,7 @@ def logspace(
         start, end = rounded(start, dtype), rounded(end, dtype)
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend
-    data = k.astype(k.pow(k.new_full(powers._data, powers.shape, base), powers._data), dtype)
+    data = k.astype(k.pow(k.new_full(powers._buffer, powers.shape, base), powers._buffer), dtype)
     return given("logspace", _in_order(out, make(data, where, dtype, powers.shape)), out, requires_grad, pin_memory)
 
 

@@ -36,7 +36,7 @@ def _mask_divide(k: Any, x: Any, by: Any) -> Any:
 def _check_phases(k: Any, name: str, vectors: str, x: Any, y: Any = None) -> None:
     """Refuse a loss that depends on the phases of complex vectors, which are any: where it does not, imag(x) is -imag(y)."""
     if k is TENSOR_KERNELS:
-        k, x, y = x._device.backend, x._data, y._data if y is not None else None
+        k, x, y = x._device.backend, x._buffer, y._buffer if y is not None else None
     if not k.has_values or hasattr(k, "inner"):  # inside a transform of `func` there is nothing to read yet
         return
     x = k.imag(x)

@@ -179,7 +179,7 @@ def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
 def fill_(input: Any, value: Any) -> Any:
     """Write a value everywhere, in place."""
     if isinstance(value, (int, float, complex)) and input.dtype.stored is input.dtype and plain(input):
-        input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
+        input._device.backend.setitem(input._buffer, (...,), hold("fill_", value, input.dtype))
         input._storage.version += 1
         return input
     if input._storage is not None and input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:
@@ -192,6 +192,6 @@ def zero_(input: Any) -> Any:
     """Write zeros everywhere, in place."""
     if not plain(input):
         return fill_(input, 0)
-    input._device.backend.setitem(input._data, (...,), 0)
+    input._device.backend.setitem(input._buffer, (...,), 0)
     input._storage.version += 1
     return input

@@ -28,9 +28,9 @@ def converted(x: Any, dtype: DType) -> Any:
     d, device = x.dtype, x._device.base
     with no_grad():
         if d.stored is not d:
-            code, table = make(x._data, x._device, uint8, x.shape), _table(d, 2, float32, device)
+            code, table = make(x._buffer, x._device, uint8, x.shape), _table(d, 2, float32, device)
         else:
             bits = view_dtype(cast(x, float32), int32)
             code, table = bucketize(bits, _table(dtype, 0, int32, device), right=True), _table(dtype, 1, uint8, device)
         found = reshape(TENSOR_KERNELS.take(table, reshape(cast(code, int64), -1), axis=0), x.shape)
-        return cast(found, dtype) if d.stored is not d else make(found._data, found._device, dtype, x.shape)
+        return cast(found, dtype) if d.stored is not d else make(found._buffer, found._device, dtype, x.shape)

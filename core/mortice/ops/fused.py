@@ -57,10 +57,10 @@ def _fused_step_(
                 return _by_device(kernel, params, grads, state, numbers, differentiable)
     if differentiable:
         return _recorded(kernel, params, grads, state, numbers)
-    held = {name: [t._data for t in value] for name, value in numbers.items() if type(value) is list}
+    held = {name: [t._buffer for t in value] for name, value in numbers.items() if type(value) is list}
     if held:
         numbers = {**numbers, **held}
-    results = getattr(first.backend, kernel)(*[[t._data for t in tensors] for tensors in lists], **numbers)
+    results = getattr(first.backend, kernel)(*[[t._buffer for t in tensors] for tensors in lists], **numbers)
     for tensors, buffers in zip(changed, results):
         written(tensors, buffers)
 
@@ -76,8 +76,8 @@ def _unscale_(tensors: Tensors, factor: Any) -> Any:
     Return a float32, 1 if an element was not finite.
     """
     device = tensors[0]._device
-    factor = float(factor) if factor.__class__ in (float, int) else factor._data
-    buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
+    factor = float(factor) if factor.__class__ in (float, int) else factor._buffer
+    buffers, found = device.backend.unscale_step([t._buffer for t in tensors], factor=factor)
     written(tensors, buffers)
     return make(found, device, float32, SCALAR)
 
@@ -98,14 +98,14 @@ def _each_(name: str, lists: Sequence[Tensors], numbers: Sequence[Any], known: S
             alike = type(t) in known and not t.is_sparse and t._device is device and t.dtype is dtype and t.shape == x.shape
             if not alike or own.get(id(t), i) != i or (t._rg and modes.grad) or (t is x and overlaps(t)):
                 return False
-    written(lists[0], device.backend.each_step(name, [[t._data for t in tensors] for tensors in lists], numbers))
+    written(lists[0], device.backend.each_step(name, [[t._buffer for t in tensors] for tensors in lists], numbers))
     return True
 
 
 def _vector_norms(tensors: Tensors, p: float) -> Any:
     """Return the norms of floating tensors of one device and dtype as one tensor, outside the graph."""
     device = tensors[0]._device
-    norms = device.backend.vector_norms([t._data for t in tensors], p=p)
+    norms = device.backend.vector_norms([t._buffer for t in tensors], p=p)
     return make(norms, device, tensors[0].dtype.to_real(), remembered((len(tensors),)))
 
 
@@ -141,7 +141,7 @@ def _recorded(
     results = getattr(TENSOR_KERNELS, kernel)(*lists, **numbers)
     written = [item for group in zip(changed, before, results) for item in zip(*group)]
     values = [cast_into(kernel, t.dtype, value) for t, _, value in written]
-    fresh = [v._storage is None and v._device.backend.owns(v._data) for v in values]
+    fresh = [v._storage is None and v._device.backend.owns(v._buffer) for v in values]
     for (t, old, _), new in zip(written, fresh):
         if not (new and may_rebind(t)):
             for value in values:

@@ -43,7 +43,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     n = size_of(input.shape)
     if n == 0 and len(input.shape) == 1:
         return _wrap(input, k.full((minlength,), 0, dtype=int64, device=input._device), int64)
-    low, high = k.index_range(input._data) if n else (-1, -1)
+    low, high = k.index_range(input._buffer) if n else (-1, -1)
     if len(input.shape) != 1 or low < 0:
         got = low if len(input.shape) == 1 else f"shape {list(input.shape)}"
         raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got {got}.")
@@ -72,7 +72,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     k = input._device.backend
     low, high = float(min), float(max)
     if low == high and size_of(input.shape):
-        low, high = float(k.item(k.min(input._data))), float(k.item(k.max(input._data)))
+        low, high = float(k.item(k.min(input._buffer))), float(k.item(k.max(input._buffer)))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"histc: range of [{low}, {high}] is not finite.")
     if low > high:
@@ -83,7 +83,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     inside = (x >= low) & (x <= high)
     place = floor((where(inside, x, low) - low) * bins / (high - low)).clamp(0, bins - 1)
     zero = k.full((bins,), 0, dtype=int64, device=input._device)
-    counts = k.index_add(zero, cast(place, int64)._data, cast(inside, int64)._data, axis=0)
+    counts = k.index_add(zero, cast(place, int64)._buffer, cast(inside, int64)._buffer, axis=0)
     result = cast(_wrap(input, counts, int64), input.dtype)
     return result if out is None else _call.WRITE_OUT("histc", out, result)
 

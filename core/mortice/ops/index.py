@@ -68,7 +68,7 @@ def as_key(key: Any) -> tuple[Any, ...]:
     for k in parts:
         if isinstance(k, TensorBase):
             if not k.shape and k.dtype.kind in "iu" and k._device.level is None:
-                number = k._device.backend.item(k._data)
+                number = k._device.backend.item(k._buffer)
                 k = bool(number) if k.dtype is uint8 else number
         elif not isinstance(k, (bool, list, tuple)) and not hasattr(k, "__array__") and hasattr(k, "__index__"):
             k = operator.index(k)
@@ -96,7 +96,7 @@ def getitem(input: Any, key: Any) -> Any:
         key = plain_key
         backend = input._device.backend
         try:
-            data = backend.getitem(input._data, key)
+            data = backend.getitem(input._buffer, key)
         except NotImplementedError:
             return read_sparse(input, key)
         shape = backend.shape_of(data)
@@ -124,7 +124,7 @@ def getitem(input: Any, key: Any) -> Any:
             device, k = input._device, input._device.backend
             if device.base is device is flat._device and not (input._rg or special[0] or _take.op.observer) and len(common) == 1:
                 try:  # without the tensor of the joined dims, which nobody sees
-                    data = k.take(k.reshape(input._data, joined), flat._data, axis=axis)
+                    data = k.take(k.reshape(input._buffer, joined), flat._buffer, axis=axis)
                     return make(data, device, input.dtype, remembered((*shape[:axis], *common, *shape[axis + dims :])))
                 except MemoryError:
                     pass  # worded below
@@ -289,7 +289,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     key = key if type(key) is tuple else (key,)
     if (plain_key is None and not _is_basic(key)) or not plain(input):
         return False
-    backend, data = input._device.backend, input._data
+    backend, data = input._device.backend, input._buffer
     if plain_key is not None:
         key = plain_key
         if kind is float or kind is int:
@@ -307,7 +307,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
                     return False
             except ShapeError:
                 return False
-        value = value._data
+        value = value._buffer
     backend.setitem(shown, (...,), value)
     input._storage.version += 1
     return True
@@ -318,19 +318,19 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
     device, number = x._device, not isinstance(value, TensorBase)
     if key._device is not device or not x.shape or device.base is not device or not plain(x):
         return False
-    k, data = device.backend, x._data
+    k, data = device.backend, x._buffer
     wanted = () if number else value.shape
     if key.dtype is bool_:
         if wanted or (key.shape != x.shape and not (spread and broadcast("masked_fill_", x.shape, key.shape) == x.shape)):
             return False
     elif key.dtype is not int64 or len(key.shape) != 1 or k.flat_index is None:
         return False
-    values = k.full((), value, dtype=x.dtype, device=device) if number else value._data
+    values = k.full((), value, dtype=x.dtype, device=device) if number else value._buffer
     if key.dtype is bool_:
-        write(x, k.where(key._data, values, data), k.is_contiguous(data))  # else the memory keeps its order
+        write(x, k.where(key._buffer, values, data), k.is_contiguous(data))  # else the memory keeps its order
         return True
     size, *rest = x.shape
-    at = k.flat_index(key._data, sizes=(size,))
+    at = k.flat_index(key._buffer, sizes=(size,))
     if at is None or wanted not in ((), (*key.shape, *rest)):
         return False
     values = values if wanted else k.broadcast_to(values, (*key.shape, *rest))
@@ -418,7 +418,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
         and not (other._rg and (not special[0] or modes.grad))
         and plain(self)
     ):
-        self._device.backend.setitem(self._data, (...,), other._data)
+        self._device.backend.setitem(self._buffer, (...,), other._buffer)
         self._storage.version += 1
         return self
     check_writable("copy_", self)
@@ -479,13 +479,13 @@ def _put_joined(
     x: Any, shown: Any, axis: int, dims: int, common: Size, flat: Any, value: Any, accumulate: bool
 ) -> bool:
     """Write at positions over dims that lie beside each other into the memory of x, of which `shown` is a view."""
-    data, backend, shape = shown._data, x._device.backend, tuple(shown.shape)
+    data, backend, shape = shown._buffer, x._device.backend, tuple(shown.shape)
     before, after = shape[:axis], shape[axis + dims :]
     if dims > 1:
         if backend.strides_of(data) != contiguous_strides(shape):
             return False
         data = backend.reshape(data, (*before, prod(shape[axis : axis + dims]), *after))
-    values, wanted = value._data, (*before, *common, *after)
+    values, wanted = value._buffer, (*before, *common, *after)
     if value.shape != wanted:
         values = backend.broadcast_to(values, wanted)
     if len(common) != 1:
@@ -500,8 +500,8 @@ def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
     mask, device = key[0], x._device
     if mask.dtype is not bool_ or mask.shape != x.shape or not x.shape or mask._device is not device or not plain(x):
         return False
-    data = device.backend.where(mask._data, value._data, x._data)
-    write(x, data, device.backend.is_contiguous(x._data))  # else the memory keeps its order
+    data = device.backend.where(mask._buffer, value._buffer, x._buffer)
+    write(x, data, device.backend.is_contiguous(x._buffer))  # else the memory keeps its order
     return True
 
 
@@ -531,14 +531,14 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
         or (modes.grad and (x._rg or value._rg))
     ):
         return False
-    strides = backend.strides_of(shown._data)
+    strides = backend.strides_of(shown._buffer)
     # An element that is shown several times is refused where the whole is written.
     return strides is not None and not any(s == 0 and n > 1 for s, n in zip(strides, shown.shape))
 
 
 def write_rows(x: Any, data: Any, index: Any, values: Any, axis: int, add: bool) -> bool:
     """Write buffers at positions along an axis of the one that x shows: of a large tensor few rows take no copy of the whole."""
-    if index._device is not x._device or not x._device.backend.put_rows(data, index._data, values, axis=axis, add=add):
+    if index._device is not x._device or not x._device.backend.put_rows(data, index._buffer, values, axis=axis, add=add):
         return False
     (x._storage or x.own_storage()).version += 1
     return True

@@ -76,9 +76,9 @@ def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> A
     device = sole._device
     read = device.backend.flat_index
     if read is not None and all([k._device is device for k in indices]):
-        data = read(*[k._data for k in indices], sizes=sizes)
+        data = read(*[k._buffer for k in indices], sizes=sizes)
         if data is not None:  # all are in range
-            return sole if data is sole._data else make(data, device, int64, remembered((prod(common),)))
+            return sole if data is sole._buffer else make(data, device, int64, remembered((prod(common),)))
     flat: Any = None
     for k, n, d in zip(indices, sizes, dims):
         k = check_range("index", k, n, d)
@@ -245,5 +245,5 @@ def flat_nonzero(x: Any) -> Any:
     k = x._device.backend
     if x.dtype.stored is not x.dtype:
         x = cast(x, bool_)  # -0 is another code than 0
-    data = k.flat_nonzero(x._data)
+    data = k.flat_nonzero(x._buffer)
     return make(data, x._device, int64, Size(k.shape_of(data)))

@@ -126,7 +126,7 @@ def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1)
     check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _added(input, dim, index, source, alpha)
-        if write_rows(input, input._data, index, source._data, axis, True):
+        if write_rows(input, input._buffer, index, source._buffer, axis, True):
             return input
         alpha = 1
     return _index_add_(input, dim, index, source, alpha=alpha)
@@ -154,7 +154,7 @@ def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
     check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _copied(input, dim, index, source)
-        if write_rows(input, input._data, index, source._data, axis, False):
+        if write_rows(input, input._buffer, index, source._buffer, axis, False):
             return input
     return _index_copy_(input, dim, index, source)
 
@@ -192,8 +192,8 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
         if may_write_rows(input, input, value):
             size = list(input.shape)
             size[axis] = index.shape[0]
-            values = input._device.backend.broadcast_to(value._data, tuple(size))
-            if write_rows(input, input._data, index, values, axis, False):
+            values = input._device.backend.broadcast_to(value._buffer, tuple(size))
+            if write_rows(input, input._buffer, index, values, axis, False):
                 return input
     return _index_fill_(input, dim, index, value)
 
@@ -265,9 +265,9 @@ def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     check_writable("put_", input)
     check_apart(input, (index, source), False)
     backend = input._device.backend
-    if isinstance(source, TensorBase) and may_write_rows(input, input, source) and backend.is_contiguous(input._data):
+    if isinstance(source, TensorBase) and may_write_rows(input, input, source) and backend.is_contiguous(input._buffer):
         places, values = _placed(input, index, source)
-        if write_rows(input, backend.reshape(input._data, (prod(input.shape),)), places, values._data, 0, accumulate):
+        if write_rows(input, backend.reshape(input._buffer, (prod(input.shape),)), places, values._buffer, 0, accumulate):
             return input
     return _put_(input, index, source, accumulate)
 

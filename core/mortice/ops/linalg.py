@@ -393,7 +393,7 @@ def check_pivots(name: str, packed: str, matrix: Any, pivots: Any) -> None:
 def _order(name: str, pivots: Any, LU: Any) -> Any:
     check_pivots(name, "LU", LU, pivots)
     k = pivots._device.backend
-    data = k.pivots_to_order(k.astype(pivots._data, int32), LU.shape[-2])
+    data = k.pivots_to_order(k.astype(pivots._buffer, int32), LU.shape[-2])
     return make(data, pivots._device, k.dtype_of(data), Size(k.shape_of(data)))
 
 

@@ -290,7 +290,7 @@ def matrix_exp(input: Any) -> Any:
         return input.clone()
     sums = input.detach().abs().sum(-2)
     k = sums._device.backend
-    _, size = k.index_range(sums._data) if k.has_values else (0, 0)
+    _, size = k.index_range(sums._buffer) if k.has_values else (0, 0)
     squarings = max(0, math.ceil(math.log2(size / 5.37))) if size > 5.37 and math.isfinite(size) else 0
     x = input / 2.0**squarings if squarings else input
     b = [float(v) / _PADE[0] for v in _PADE]

@@ -80,16 +80,16 @@ def cast(x: Any, dtype: DType) -> Any:
             )
         t = import_module("mortice.ops.float8").converted(x, dtype)
         if x._rg and modes.grad and dtype.kind in "fc":
-            record_one(_CAST, x, t._data, t, {"dtype": dtype, "source": x.dtype})
+            record_one(_CAST, x, t._buffer, t, {"dtype": dtype, "source": x.dtype})
         return t
     if not (special[0] and modes.rerouted):
         try:
-            t = make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
+            t = make(x._device.table[_CAST](x._buffer, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
             pass  # worded below
         else:
             if x._rg and modes.grad and dtype.kind in "fc":
-                record_one(_CAST, x, t._data, t, {"dtype": dtype, "source": x.dtype})
+                record_one(_CAST, x, t._buffer, t, {"dtype": dtype, "source": x.dtype})
             return t
     return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
@@ -150,7 +150,7 @@ def transfer(x: Any, device: Any, later: bool = False) -> Any:
             f"to: {device} of backend {device.backend.name} has no {x.dtype.name}; convert first, e.g. with .float()."
         )
     device = with_levels(device, x._device)
-    t = make(_transfer(x._data, x._device, device, later), device, x.dtype, x.shape)
+    t = make(_transfer(x._buffer, x._device, device, later), device, x.dtype, x.shape)
     if x._rg and modes.grad:
         t._node = node = TransferNode()
         node.seq, node.extra = next_seq(), None
@@ -203,7 +203,7 @@ _reshape.vjp(x=_reshape_back, jvp="linear")
 def is_row_major(x: Any) -> bool:
     backend = x._device.backend
     if not backend.rooted:  # its buffers tell
-        return backend.is_contiguous(x._data)  # type: ignore[no-any-return]
+        return backend.is_contiguous(x._buffer)  # type: ignore[no-any-return]
     return 0 in x.shape or _row_major(x.shape, layout(x))
 
 
@@ -240,7 +240,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         return shown if shown is not input else _view(input, shape=input.shape, axis=())
     storage, backend = input._storage, input._device.backend
     if (storage is not None and storage.reshapes and input._steps is None) or (
-        backend.reshape_view is not None and backend.is_contiguous(input._data)
+        backend.reshape_view is not None and backend.is_contiguous(input._buffer)
     ):
         try:
             return reshape(input, shape=wanted)
@@ -282,16 +282,16 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
             backend = input._device.backend
             storage = input._storage or input.own_storage()
             if (storage.reshapes and input._steps is None) or (
-                backend.reshape_view is not None and backend.is_contiguous(input._data)
+                backend.reshape_view is not None and backend.is_contiguous(input._buffer)
             ):
-                seen = backend.reshape_view(input._data, shape)
+                seen = backend.reshape_view(input._buffer, shape)
                 return as_view(_VIEW, input, seen, SIZES.get(shape) or _sizes_seen(seen.shape, shape), None)
         except (AttributeError, TypeError, ValueError):
             pass
     if not isinstance(input, TensorBase):
         raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
     wanted = sizes if shape is None else (shape,) if shape.__class__ is int else shape
-    strides = input._device.backend.strides_of(input._data)
+    strides = input._device.backend.strides_of(input._buffer)
     if strides is not None and 0 not in input.shape and isinstance(wanted, tuple) and all([n.__class__ is int for n in wanted]):
         size, shown = _resized(input.shape, strides, tuple(wanted))
         return _view(input, shape=size) if shown else _reshape(input, shape=size)

@@ -292,17 +292,17 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
         k = device.backend
         if value._device is not device or device.level is not None:
             value = into_level(running, value.detach())
-        part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
-        if k.shape_of(part) != k.shape_of(running._data):
+        part = value._buffer if value.dtype is running.dtype else k.astype(value._buffer, running.dtype)
+        if k.shape_of(part) != k.shape_of(running._buffer):
             # instance_norm: the statistics of each sample's channels
-            part = k.mean(k.reshape(part, (-1, *k.shape_of(running._data))), axis=0)
+            part = k.mean(k.reshape(part, (-1, *k.shape_of(running._buffer))), axis=0)
         moved.append((running, part, momentum * scale))
     # Both at once, unless on devices or levels of their own: devices of two levels are equal.
     together = [moved] if len({id(running._device) for running, *_ in moved}) == 1 else [[each] for each in moved]
     for rows in together:
         into, parts, others = zip(*rows)
         k = into[0]._device.backend
-        written(into, k.blend([t._data for t in into], 1 - momentum, parts, others))
+        written(into, k.blend([t._buffer for t in into], 1 - momentum, parts, others))
 
 
 def instance_norm(

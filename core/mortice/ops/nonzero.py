@@ -32,7 +32,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 def _rows(flat: Any, shape: tuple[int, ...]) -> Any:
     """Return, for flat positions in a shape, the index along each dim as a row."""
-    k, rest, columns = flat._device.backend, flat._data, []
+    k, rest, columns = flat._device.backend, flat._buffer, []
     for n in reversed(shape[1:]):
         row = k.floor_divide(rest, n) if n else rest
         columns.append(k.subtract(rest, k.multiply(row, n)))  # faster than a remainder

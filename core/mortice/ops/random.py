@@ -144,7 +144,7 @@ def _moved(t: Any, scale: Any, shift: Any) -> Any:
     plain = (type(scale) is float or type(scale) is int) and (type(shift) is float or type(shift) is int)
     if not plain or t.dtype.kind != "f" or t._device.level is not None or t._storage is not None:
         return t * scale + shift
-    k, drawn = t._device.backend, t._data
+    k, drawn = t._device.backend, t._buffer
     try:  # in the memory that was drawn into, since new memory of large tensors costs more than the sums
         drawn = drawn if scale == 1 else k.into(drawn, k.multiply, drawn, scale)
         return make(drawn if shift == 0 else k.into(drawn, k.add, drawn, shift), t._device, t.dtype, t.shape)
@@ -384,14 +384,14 @@ def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, l
     if many and p.dtype.stored is not p.dtype:
         raise no_float8("bernoulli", p.dtype)
     if not many or p._device is device:
-        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, p._data if many else float(p), shape)
+        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, p._buffer if many else float(p), shape)
         if made is not None:
             return made
     kind = float32 if isinstance(p, TensorBase) and p.dtype is not float64 else float64
     if (made := _in_turn("random_uniform", generator, shape, kind, device, kind, like=like)) is not None:
         return made < p
     seed, offset, device = _take(generator, prod(shape), device)
-    given = raise_to(p, device)._data if isinstance(p, TensorBase) else float(p)
+    given = raise_to(p, device)._buffer if isinstance(p, TensorBase) else float(p)
     data = device.backend.random_bernoulli(seed, offset, given, shape, device=device)
     return make(data, device, bool_, shape)
 
@@ -458,7 +458,7 @@ def _fill(name: str, t: Any, made: Any) -> Any:
     if made.dtype is not t.dtype:
         made = cast(made, t.dtype)
     if made._device is t._device and made._storage is None and not made._rg and plain(t):
-        write(t, made._data, True)
+        write(t, made._buffer, True)
         return t
     check_writable(name, t)
     return assign(t, _kept(made.detach(), stand_in(t)), True)

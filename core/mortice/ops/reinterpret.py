@@ -67,7 +67,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
                     raise RuntimeError(f"view: self.{what} must be divisible by {ratio} {kinds}, but got {n}")
     attrs = {"dtype": dtype, "source": x.dtype}
     if backend.mutable and not backend.does("reinterpret") and dtype.stored is not x.dtype.stored:
-        data = _reinterpret.op.body(backend, x._data, **attrs)
+        data = _reinterpret.op.body(backend, x._buffer, **attrs)
         return make(data, x._device, dtype, Size(backend.shape_of(data)))
     return run(_reinterpret.op, (x,), attrs, dtype)
 

@@ -320,7 +320,7 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
                 "Use set_(source) without sizes, or write a kernel `strided` for it."
             )
     seen = seen.detach()
-    self._data, self._shape = seen._data, seen.shape
+    self._buffer, self._shape = seen._buffer, seen.shape
     self.set_storage(seen._storage, seen._steps)
     self._storage.version += 1
     return self
@@ -346,7 +346,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     if missing > 0:
         memory = cat([memory, empty(missing, dtype=self.dtype, device=self._device)])
     seen, version = as_strided(memory, size, steps, offset if prod(size) else 0).detach(), self._version + 1
-    self._data, self._shape = seen._data, seen.shape
+    self._buffer, self._shape = seen._buffer, seen.shape
     self.set_storage(seen._storage, seen._steps)
     self.own_storage().version = version  # nodes that kept this tensor notice, as they do of a write
     return self
@@ -427,11 +427,11 @@ def share_memory_(self: Any) -> Any:
     if backend.copies_host:
         raise RuntimeError(f"share_memory_: backend '{backend.name}' cannot use memory that processes share.")
     block = Block(memory.nbytes)
-    block[:] = backend.to_host(memory._data).tobytes()
-    data = in_block(block, memory.shape, memory.dtype, self._device)._data
+    block[:] = backend.to_host(memory._buffer).tobytes()
+    data = in_block(block, memory.shape, memory.dtype, self._device)._buffer
     for t in list(memory._storage.live()):
         start = storage_offset(t)
-        t._data = data if t is memory else backend.strided(data, shape=t.shape, strides=layout(t), offset=start)
+        t._buffer = data if t is memory else backend.strided(data, shape=t.shape, strides=layout(t), offset=start)
     return self
 
 
@@ -477,7 +477,7 @@ def is_pinned(self: Any, device: Any = None) -> bool:
     places = pinning(device, "is_pinned")
     if self._device.type != "cpu" or not prod(self.shape):
         return False
-    return bool(places) and bool(places[0].backend.is_pinned(self._device.backend.address(self._data)))
+    return bool(places) and bool(places[0].backend.is_pinned(self._device.backend.address(self._buffer)))
 
 
 def pinning(device: Any = None, name: str = "") -> list[Device]:
@@ -499,4 +499,4 @@ def record_stream(self: Any, stream: Any) -> None:
         raise NotImplementedError(
             f"record_stream: expected a tensor on a device of the stream's type, {queue.device.type}; got one on {self._device}."
         )
-    self._device.backend.keep_for(self._data, queue)
+    self._device.backend.keep_for(self._buffer, queue)

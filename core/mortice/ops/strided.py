@@ -219,9 +219,9 @@ def whole(x: Any) -> Any:
         root.set_storage(storage)
         return _view(root, shape=Size((prod(root.shape),))).detach()
     if x._steps is None and is_row_major(x):
-        data = backend.reshape(x._data, (prod(x.shape),))
+        data = backend.reshape(x._buffer, (prod(x.shape),))
     else:
-        data, _ = backend.whole(x._data)
+        data, _ = backend.whole(x._buffer)
     flat = make(data, device, x.dtype, Size(backend.shape_of(data)))
     flat.set_storage(storage)
     return flat

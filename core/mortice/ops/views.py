@@ -317,7 +317,7 @@ def _even(n: int, size: int) -> tuple[tuple[int, int], ...]:
 
 
 def _shown(x: Any, cuts: list[tuple[Any, Size]]) -> tuple[Any, ...]:
-    getitem, data = x._device.backend.getitem, x._data
+    getitem, data = x._device.backend.getitem, x._buffer
     return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut, True) for cut in cuts])
 
 

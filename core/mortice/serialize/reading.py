@@ -66,7 +66,7 @@ class Storage:
     """Memory read from a file, and the device to which it goes: what a `map_location` function is given."""
 
     def __init__(self, data: Any, device: Device | None = None) -> None:
-        self._data, self._size = data, len(data)
+        self._buffer, self._size = data, len(data)
         self._device = device
         self._first: dict[DType, Any] = {}  # the first tensor of each dtype, which holds the whole of the memory
 
@@ -115,7 +115,7 @@ class Storage:
             whole = self._first[dtype] = self._made(self._bytes(), dtype, shape if exact else (have,))
             backend = whole._device.backend
             if have * dtype.itemsize == self._size and backend.copies_host and backend.has_values:
-                self._data = None  # it is on the device now: not both for as long as the rest of the file takes
+                self._buffer = None  # it is on the device now: not both for as long as the rest of the file takes
             if exact:
                 return whole
         flat = whole.detach().view(have)
@@ -126,7 +126,7 @@ class Storage:
         return as_strided(flat, shape, strides, offset).detach()
 
     def _bytes(self) -> Any:
-        return next(iter(self._first.values()))._host().tobytes() if self._data is None else self._data
+        return next(iter(self._first.values()))._host().tobytes() if self._buffer is None else self._buffer
 
     def _made(self, data: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
         device = self.device

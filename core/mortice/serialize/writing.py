@@ -96,7 +96,7 @@ class Memory:
 
 
 def _start(t: Any) -> int:
-    return t._device.backend.address(t._data)  # type: ignore[no-any-return]
+    return t._device.backend.address(t._buffer)  # type: ignore[no-any-return]
 
 
 def _has_addresses(backend: Any) -> bool:
@@ -110,7 +110,7 @@ def _place_in_root(t: Any) -> tuple[int, tuple[int, ...]] | None:
         return None
     shape = Size(backend.shape_of(root))
     numbers = arange(prod(shape), dtype=int64, device=t._device).reshape(shape)
-    seen = make(replay(backend, numbers._data, steps), t._device, int64, t.shape)
+    seen = make(replay(backend, numbers._buffer, steps), t._device, int64, t.shape)
     first = [0] * len(t.shape)
     offset = seen[tuple(first)].item()
     return offset, tuple(
@@ -243,7 +243,7 @@ class Pickler(pickle._Pickler):
         if t._device.level.transforms:
             raise t._device.level.no_memory("save")
         more = (t.is_coalesced(),) if t.is_sparse else ()
-        *places, values = t._data.parts.values()
+        *places, values = t._buffer.parts.values()
         return Call(_LAYOUT, (f"torch.{str(t.layout).rpartition('.')[2]}",)), (*places, values, t.shape, *more)
 
     def _storage(self, storage: Any) -> Memory:
@@ -271,7 +271,7 @@ class Pickler(pickle._Pickler):
         # It has its memory to itself, or PyTorch has no such strides, or there is no telling where it lies.
         whole = ("whole", group if group is not None and t._steps is None else id(t))
         if whole not in self.shared:
-            own = make(t._data, t._device, t.dtype, t.shape)
+            own = make(t._buffer, t._device, t.dtype, t.shape)
             own = own if own.is_contiguous() else t.detach().contiguous()
             self.shared[whole] = self._memory([own], None, own.nbytes)
         return self.shared[whole], 0, contiguous_strides(t.shape)

@@ -53,7 +53,7 @@ def nothing(
 
 def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
     """Make what `zeros_like` makes: nothing at all in coordinate form, numbers at the same places in a compressed layout."""
-    layout, data = t.layout if layout is None else layout, t._data
+    layout, data = t.layout if layout is None else layout, t._buffer
     if layout is strided:
         return mortice.full(t.shape, value, dtype=dtype, device=device or t.device)
     if t.layout is strided or t.layout is layout is sparse_coo:
@@ -138,12 +138,12 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     if reduce != "sum":
         if mat1.layout is not sparse_csr or mat2.layout is not strided or mat1.ndim != 2 or mat2.ndim != 2:
             raise NotImplementedError(f"sparse.mm: expected a sparse CSR matrix and a dense one for reduce={reduce!r}.")
-        rows, columns = mat1._data.indices
+        rows, columns = mat1._buffer.indices
         parts = mat2.index_select(0, columns) * values_of(mat1).unsqueeze(1)
         empty = mortice.zeros(mat1.shape[0], mat2.shape[1], dtype=parts.dtype, device=parts.device)
         return empty.index_reduce(0, rows, parts, reduce, include_self=False)
     if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
-        mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
+        mat1, mat2 = place(mat1._buffer, values_of(mat1)), place(mat2._buffer, values_of(mat2))
     return mortice.mm(mat1, mat2)
 
 
@@ -176,7 +176,7 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None) -> Any:
     """Compute beta * input + alpha * (mat1 @ mat2) at the places of `input`, a sparse CSR tensor, and nowhere else."""
-    data = input._data
+    data = input._buffer
     if input.layout is not sparse_csr:
         raise RuntimeError(f"sampled_addmm: Expected input to have sparse csr layout, but got {layout_name(input.layout)}")
     if mat1.layout is not strided or mat2.layout is not strided:
@@ -220,11 +220,11 @@ values_copy, indices_copy, crow_indices_copy, col_indices_copy, ccol_indices_cop
 
 def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Any:
     """Add up all values of a sparse tensor, or those along dims: the result is dense where no sparse dim remains."""
-    if isinstance(input._data, Compressed) and dim is not None and dim != ():
+    if isinstance(input._buffer, Compressed) and dim is not None and dim != ():
         return _compressed_sum(input if dtype is None else input.to(dtype), [dim] if isinstance(dim, int) else dim, keepdim)
-    if not isinstance(input._data, Compressed):
+    if not isinstance(input._buffer, Compressed):
         buffer_of("sum", input)
-    n = input._data.sparse_dim
+    n = input._buffer.sparse_dim
     if dtype is not None:
         input = input.to(dtype)
     dims = range(input.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
@@ -240,7 +240,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
     if set(range(n)) <= set(axes):
         return values_of(input).sum([0, *[d - n + 1 for d in axes if d >= n]])
     # Each dim that goes leaves places that repeat, whose values coalescing adds up.
-    data, values = input._data, values_of(input)
+    data, values = input._buffer, values_of(input)
     inner = [d - n + 1 for d in axes if d >= n]
     values = values.sum(inner) if inner else values
     kept = [d for d in range(n) if d not in axes]
@@ -251,7 +251,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
 
 
 def _compressed_sum(t: Any, dims: Any, keepdim: bool) -> Any:
-    data, axes = t._data, {d % t.ndim for d in dims}
+    data, axes = t._buffer, {d % t.ndim for d in dims}
     if not keepdim or t.layout is not sparse_csr or t.ndim != 2:
         raise RuntimeError(
             "sum: reduction operations on compressed tensors along dims are of CSR matrices with keepdim=True; got "
@@ -277,7 +277,7 @@ def _normalised(t: Any, dim: int, dtype: Any, log: bool) -> Any:
     name = "log_softmax" if log else "softmax"
     buffer_of(name, t)
     t = coalesce(t if dtype is None else t.to(dtype))
-    data, values, axis = t._data, values_of(t), check_dim(name, dim, t.ndim)
+    data, values, axis = t._buffer, values_of(t), check_dim(name, dim, t.ndim)
     n = data.sparse_dim
     if axis >= n:
         return place(data, getattr(mortice, name)(values, axis - n + 1))
@@ -338,7 +338,7 @@ class SparseRows(Node):
         run = modes.running
         if as_tensor or run is None or run.selective:
             dense = add_up(rows, at, table.shape[0])
-            return (dense if as_tensor else dense._data,)
+            return (dense if as_tensor else dense._buffer,)
         made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
         run.after.append(lambda: arrive(table, made, True, _gradients, True))
         return (None,)
@@ -364,6 +364,20 @@ def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool =
         raise ShapeError(f"_convert_indices_from_coo_to_csr: expected the input to be a vector; got {input.ndim} dims.")
     rows = mortice.arange(size + 1, dtype=input.dtype, device=input.device)
     return mortice.searchsorted(input, rows, out_int32=out_int32)
+
+
+def _convert_indices_from_csr_to_coo(crow_indices: Any, col_indices: Any, *, out_int32: bool = False, transpose: bool = False) -> Any:
+    """Return the coordinates of entries, a row for each dim, those of a batch first; `transpose` exchanges rows and columns."""
+    if crow_indices.ndim != col_indices.ndim:
+        raise ShapeError(
+            "_convert_indices_from_csr_to_coo: crow_indices and col_indices are supposed to have the same dimensionality; got "
+            f"{crow_indices.ndim} and {col_indices.ndim} dims."
+        )
+    counts = crow_indices.diff(dim=-1)
+    at = mortice.repeat_interleave(counts.flatten().long())  # the number of its row among all rows of the batch
+    *batch, rows = mortice.unravel_index(at, counts.shape)
+    both = (col_indices.flatten(), rows) if transpose else (rows, col_indices.flatten())
+    return mortice.stack([x.to(mortice.int32 if out_int32 else mortice.int64) for x in (*batch, *both)])
 
 
 # ---- the old typed classes ----

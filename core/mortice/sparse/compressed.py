@@ -115,7 +115,7 @@ class Compressed(Sparse):
 
 def compress(t: Any, layout: Any, block: Any = ()) -> Any:
     """Return a sparse tensor of any layout in a compressed one; the dims before its last two sparse ones become batch dims."""
-    data, values = t._data, values_of(t)
+    data, values = t._buffer, values_of(t)
     n, (h, w) = data.sparse_dim, block or (1, 1)
     *outer, r, c = data.indices
     batch, (rows, columns) = tuple(data.shape)[: n - 2], tuple(data.shape)[n - 2 : n]
@@ -148,9 +148,9 @@ def to_layout(t: Any, layout: Any, block: Any = None, dense_dim: int | None = No
             f"to_sparse: conversion from {layout_name(t.layout)} to {layout_name(layout)} {said} blocksize argument given is not supported"
         )
     block = (block, block) if isinstance(block, int) else tuple(block or ())
-    if isinstance(t._data, Compressed) and (t._data.layout, t._data.block) == (layout, block):
+    if isinstance(t._buffer, Compressed) and (t._buffer.layout, t._buffer.block) == (layout, block):
         return t
-    if isinstance(t._data, Sparse):
+    if isinstance(t._buffer, Sparse):
         if dense_dim not in (None, t.dense_dim()):
             raise RuntimeError(f"to_sparse: expected dense_dim to be {t.dense_dim()}, as it is; got {dense_dim}.")
         if t.layout is sparse_coo and t.sparse_dim() != 2:
@@ -158,7 +158,7 @@ def to_layout(t: Any, layout: Any, block: Any = None, dense_dim: int | None = No
                 f"to_sparse: conversion from Sparse to {layout_name(layout)} for input tensors with sparse_dim()!=2 is not supported; "
                 f"got {t.sparse_dim()}."
             )
-    n = t._data.sparse_dim if isinstance(t._data, Sparse) else t.ndim - (dense_dim or 0)
+    n = t._buffer.sparse_dim if isinstance(t._buffer, Sparse) else t.ndim - (dense_dim or 0)
     if n < 2:
         raise IndexError(f"to_sparse: expected at least 2 dims that are not dense for {layout_name(layout)}; got {n}.")
     sizes = tuple(t.shape)[n - 2 : n]
@@ -166,7 +166,7 @@ def to_layout(t: Any, layout: Any, block: Any = None, dense_dim: int | None = No
         raise RuntimeError(
             f"to_sparse: tensor sparse size ({sizes[0]},{sizes[1]}) must be divisible by given blocksize ({','.join(map(str, block))})"
         )
-    return compress(t if isinstance(t._data, Sparse) else to_sparse(t, n), layout, block)
+    return compress(t if isinstance(t._buffer, Sparse) else to_sparse(t, n), layout, block)
 
 
 # ---- making one ----
@@ -345,7 +345,7 @@ class check_sparse_tensor_invariants:
 
 def _reader(name: str) -> Any:
     def read(self: Any) -> Any:
-        data = self._data
+        data = self._buffer
         if not isinstance(data, Compressed) or name not in index_names(data.layout):
             kind = "row" if name in index_names(sparse_csr) else "column"
             raise RuntimeError(

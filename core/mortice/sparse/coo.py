@@ -125,13 +125,13 @@ class SparseLevel(Level):
         return t.to_dense()  # as dense.mul_(sparse) takes it; copy_ refuses
 
     def detach(self, t: Any, storage: Any = None) -> Any:
-        made = make(t._data, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
+        made = make(t._buffer, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
         made.own_storage()
         return made
 
     def moved(self, data: Sparse, source: Any, target: Any, move: Callable[..., Any]) -> Sparse:
         def part(x: Any) -> Any:
-            return make(move(x._data, source.inner, target.inner), target.inner, x.dtype, x.shape) if isinstance(x, TensorBase) else x
+            return make(move(x._buffer, source.inner, target.inner), target.inner, x.dtype, x.shape) if isinstance(x, TensorBase) else x
 
         kept = data.emptied() if target.type == "meta" else data
         return type(data)(*map(part, kept.pieces()))
@@ -139,7 +139,7 @@ class SparseLevel(Level):
     def meet(self, op: Any, args: Any, attrs: dict[str, Any], out: Any) -> Any:
         given = [a for a in args if isinstance(a, TensorBase)]
         if op.name not in self.mixed or any([a._device.level not in (None, self) for a in given]):
-            raise refusal(op.name, *[a._data for a in given])
+            raise refusal(op.name, *[a._buffer for a in given])
         made = self.mixed[op.name](*args, **attrs)
         return made if out is None else write_out(op.name, out, made)
 
@@ -152,11 +152,11 @@ class SparseLevel(Level):
         rest, at = [s for s in suffixes(t) if s[:5] != "size=" and s not in unsaid], 0 if t.is_cpu else 1
         rest[at:at] = [f"size={tuple(t.shape)}", *([] if t.is_meta else [f"nnz={_nnz(t)}"])]
         rest.insert(len(rest) - bool(t._rg), f"layout={t.layout}")
-        text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._data.parts.items()])
+        text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._buffer.parts.items()])
         return join_suffixes(text, rest, 7, below=t.is_sparse)
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
-        return _unpickle, (type(t), *t._data.pieces(), t._rg), t.__dict__ or None
+        return _unpickle, (type(t), *t._buffer.pieces(), t._rg), t.__dict__ or None
 
     def no_memory(self, name: str) -> Exception:
         if name == "numpy":
@@ -202,7 +202,7 @@ def place(like: Sparse, values: Any) -> Any:
 
 def values_of(t: Any) -> Any:
     """Return the values of a sparse tensor in the graph, over the same memory."""
-    data = t._data
+    data = t._buffer
 
     def back(g: Any) -> tuple[Any]:
         if data.distinct:
@@ -217,12 +217,12 @@ def values_of(t: Any) -> Any:
 
 def take(t: Any, like: Sparse) -> Any:
     """Return what a sparse or dense tensor has at the places of `like`."""
-    if not isinstance(t._data, Sparse):
+    if not isinstance(t._buffer, Sparse):
         return t[tuple(like.indices)] if like.sparse_dim else t.unsqueeze(0)
-    if t._data.indices is like.indices and like.distinct:
+    if t._buffer.indices is like.indices and like.distinct:
         return values_of(t)
     t = merge(t)
-    found, values = t._data.numbers, values_of(t)
+    found, values = t._buffer.numbers, values_of(t)
     if not len(found):
         return mortice.zeros((len(like.numbers), *values.shape[1:]), dtype=values.dtype, device=values.device)
     at = mortice.searchsorted(found, like.numbers).clamp(max=len(found) - 1)
@@ -232,7 +232,7 @@ def take(t: Any, like: Sparse) -> Any:
 
 def read(t: Any, key: Any) -> Any:
     """Return what lies at one place: an index with a whole number for each sparse dim leaves none of them."""
-    data, n = t._data, t._data.sparse_dim
+    data, n = t._buffer, t._buffer.sparse_dim
     dims = [d for d, i in enumerate(key) if i is not None][:n]
     if len(dims) < n or not all([isinstance(key[d], int) for d in dims]):
         raise refusal("getitem with this index", data)
@@ -263,7 +263,7 @@ def coalesce(self: Any) -> Any:
 
 def merge(self: Any) -> Any:
     """Coalesce a sparse tensor of any layout, which makes it one of coordinates where it was not in order."""
-    data = self._data
+    data = self._buffer
     if data.coalesced:
         return self
     indices, where, _ = data.merged
@@ -278,9 +278,9 @@ def buffer_of(name: str, t: Any) -> Sparse:
     """Return the buffer of a sparse tensor; refuse others."""
     if not isinstance(t, TensorBase):
         raise no_tensor(name, "input", t)
-    if type(t._data) is not Sparse:
+    if type(t._buffer) is not Sparse:
         raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {layout_name(t.layout)}")
-    return t._data  # type: ignore[no-any-return]
+    return t._buffer  # type: ignore[no-any-return]
 
 
 def layout_name(layout: Any) -> str:
@@ -307,7 +307,7 @@ def indices(self: Any) -> Any:
 
 def values(self: Any) -> Any:
     """Return the values of a coalesced or compressed tensor; gradients flow back through them."""
-    data = self._data
+    data = self._buffer
     if not isinstance(data, Sparse) or not data.distinct:
         _merged("values", self)
     found = values_of(self)
@@ -323,7 +323,7 @@ def _values(self: Any) -> Any:
 
 
 def _nnz(self: Any) -> int:
-    return (self._data if isinstance(self._data, Sparse) else buffer_of("_nnz", self)).nnz
+    return (self._buffer if isinstance(self._buffer, Sparse) else buffer_of("_nnz", self)).nnz
 
 
 def _coalesced_(self: Any, coalesced: bool) -> Any:
@@ -333,19 +333,19 @@ def _coalesced_(self: Any, coalesced: bool) -> Any:
 
 def sparse_dim(self: Any) -> int:
     """Return how many dims the indices name, 0 for a dense tensor."""
-    data = self._data
+    data = self._buffer
     return data.sparse_dim - data.batch if isinstance(data, Sparse) else 0
 
 
 def dense_dim(self: Any) -> int:
     """Return how many dims each value has."""
-    data = self._data
+    data = self._buffer
     return data.values.ndim - 1 if isinstance(data, Sparse) else self.ndim
 
 
 def sparse_mask(self: Any, mask: Any) -> Any:
     """Return what the tensor has at the places of a sparse one."""
-    like = mask._data if isinstance(mask._data, Sparse) else buffer_of("sparse_mask", mask)
+    like = mask._buffer if isinstance(mask._buffer, Sparse) else buffer_of("sparse_mask", mask)
     if self.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask: operands have incompatible sizes; self has size {list(self.shape)} but mask has size {list(mask.shape)}."
@@ -365,7 +365,7 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
         return import_module("mortice.sparse.compressed").to_layout(self, layout, blocksize, dense_dim)
     if blocksize is not None:
         raise RuntimeError(f"to_sparse: conversion to {sparse_coo} with blocksize argument given is not supported; got {blocksize}.")
-    data = self._data
+    data = self._buffer
     if isinstance(data, Sparse):
         if sparse_dim not in (None, self.sparse_dim()):
             raise RuntimeError(f"to_sparse: expected sparse_dim to be {self.sparse_dim()}, as it is; got {sparse_dim}. {HINT}")
@@ -389,7 +389,7 @@ def to_sparse_coo(self: Any) -> Any:
 
 def to_coordinates(t: Any) -> Any:
     """Return a compressed tensor in coordinate form, in its own order."""
-    data = t._data
+    data = t._buffer
     return place(Sparse(data.indices, data.values, data.shape, data.layout is sparse_csr and data.coalesced), values_of(t))
 
 
@@ -428,7 +428,7 @@ def _resized(name: str, t: Any, size: Any, sparse_dim: int, dense_dim: int, clea
         grown = values.new_zeros((data.nnz, *shape[sparse_dim:]))
         grown[(slice(None), *[slice(n) for n in values.shape[1:]])] = values
         values = grown
-    t._data, t._shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
+    t._buffer, t._shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
     return t
 
 
@@ -442,7 +442,7 @@ def hspmm(mat1: Any, mat2: Any) -> Any:
 
 def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Compute beta * input + alpha * (mat1 @ mat2), where input and mat1 are sparse, and so is the result."""
-    data = hspmm(mat1, mat2)._data
+    data = hspmm(mat1, mat2)._buffer
     rows, columns = data.indices[0], mortice.arange(data.shape[1], device=data.values.device)
     places = mortice.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
     product = wrap(Sparse(places, data.values.reshape(-1) * alpha, data.shape, True))
@@ -456,7 +456,7 @@ def smm(input: Any, mat: Any) -> Any:
 
 def to_dense(self: Any, dtype: Any = None) -> Any:
     """Return all elements as a dense tensor."""
-    data, v = self._data, values_of(self)
+    data, v = self._buffer, values_of(self)
     if v.dtype is mortice.bool:
         return to_dense(self.to(mortice.uint8)).to(mortice.bool)
     n = data.sparse_dim

@@ -20,7 +20,7 @@ from mortice.tensor import make
 
 
 def _merged(x: Sparse) -> Sparse:
-    return merge(wrap(x))._data  # type: ignore[no-any-return]
+    return merge(wrap(x))._buffer  # type: ignore[no-any-return]
 
 
 def _alike(name: str, x: Any, y: Any) -> None:
@@ -33,7 +33,7 @@ def _alike(name: str, x: Any, y: Any) -> None:
 def _add(k: Any, x: Any, y: Any) -> Sparse:
     if isinstance(x, Sparse) and not isinstance(y, Sparse) and not is_number(y):
         # What the engine adds to a sparse `.grad`: the dense gradient of a table that is looked up in, and used otherwise.
-        y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
+        y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._buffer
     _alike("add", x, y)
     if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
         return RULES["clone"](k, x if x.nnz else y)  # type: ignore[no-any-return]
@@ -105,7 +105,7 @@ def _matmul(k: Any, x: Sparse, y: Sparse) -> Sparse:
 
 
 def compressed(x: Sparse, layout: Any, block: Any = ()) -> Sparse:
-    return import_module("mortice.sparse.compressed").compress(wrap(x), layout, block)._data  # type: ignore[no-any-return]
+    return import_module("mortice.sparse.compressed").compress(wrap(x), layout, block)._buffer  # type: ignore[no-any-return]
 
 
 def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
@@ -270,7 +270,7 @@ class SparseBackend(LevelBackend):
         raise refusal("making one of dense values")
 
     def _parts(self, x: Sparse) -> Any:
-        return x.values._data
+        return x.values._buffer
 
     def device_of(self, x: Sparse) -> Any:
         return LEVEL.above(x.values._device)
@@ -321,17 +321,17 @@ def _as_given(made: Sparse, args: Any) -> Sparse:
 
 
 def _sparse(x: Any) -> bool:
-    return isinstance(getattr(x, "_data", None), Sparse)
+    return isinstance(getattr(x, "_buffer", None), Sparse)
 
 
 def _mixed_add(x: Any, y: Any) -> Any:
     if _sparse(x):
-        if x._data.layout is not sparse_coo:
+        if x._buffer.layout is not sparse_coo:
             return _mixed_add(y, x)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if x.shape != y.shape:
         raise RuntimeError(f"add: expected 'self' and 'other' to have same size; got {tuple(x.shape)} and {tuple(y.shape)}.")
-    d, data = mortice.promote_types(x.dtype, y.dtype), y._data
+    d, data = mortice.promote_types(x.dtype, y.dtype), y._buffer
     values = values_of(y).to(d)
     rows = x.to(d).reshape(prod(tuple(x.shape)[: data.sparse_dim]), *values.shape[1:])
     return rows.index_add(0, data.numbers, values).reshape(x.shape)
@@ -342,7 +342,7 @@ def _broadcast(t: Any, shape: Any) -> Any:
         t = t.unsqueeze(0)
     for d, size in enumerate(shape):
         if t.shape[d] != size:
-            t = t.index_select(d, mortice.zeros(size, dtype=mortice.int64, device=t._data.values.device))
+            t = t.index_select(d, mortice.zeros(size, dtype=mortice.int64, device=t._buffer.values.device))
     return t
 
 
@@ -351,9 +351,9 @@ def _mixed_mul(x: Any, y: Any) -> Any:
     shape = Size(mortice.broadcast_shapes(t.shape, other.shape))
     if shape != t.shape:
         if t.layout is not sparse_coo:
-            raise RuntimeError(f"mul: expected a dense tensor that broadcasts to {told(t._data)}; got {tuple(other.shape)}.")
+            raise RuntimeError(f"mul: expected a dense tensor that broadcasts to {told(t._buffer)}; got {tuple(other.shape)}.")
         t = _broadcast(t, shape)
-    data = t._data
+    data = t._buffer
     return place(data, values_of(t) * (take(other.expand(t.shape), data) if other.shape else other))
 
 
@@ -361,20 +361,20 @@ def _mixed_div(x: Any, y: Any, rounding_mode: Any = None) -> Any:
     if not _sparse(x) or y.shape:
         _div(None, x, y, rounding_mode)
     x = x if rounding_mode is None else merge(x)
-    return place(x._data, mortice.div(values_of(x), y, rounding_mode=rounding_mode))
+    return place(x._buffer, mortice.div(values_of(x), y, rounding_mode=rounding_mode))
 
 
 def _mixed_matmul(x: Any, y: Any) -> Any:
     if not _sparse(x):
         if y.ndim != 2:
-            raise refusal("matmul", x._data, y._data)
+            raise refusal("matmul", x._buffer, y._buffer)
         if x.ndim > 2:
             return _mixed_matmul(x.reshape(prod(x.shape[:-1]), x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
         return _mixed_matmul(y.t(), x.t()).t()
-    d, data = mortice.promote_types(x.dtype, y.dtype), x._data
+    d, data = mortice.promote_types(x.dtype, y.dtype), x._buffer
     n = data.sparse_dim
     if n != x.ndim or n != max(y.ndim, 2) or n > 3 or (n == 3 and x.shape[0] != y.shape[0]):
-        raise refusal("matmul", data, y._data)
+        raise refusal("matmul", data, y._buffer)
     if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
         raise RuntimeError(
             f"matmul: mat1 and mat2 shapes cannot be multiplied ({x.shape[-2]}x{x.shape[-1]} and "
@@ -392,8 +392,8 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
 def _mixed_take(x: Any, index: Any, axis: int) -> Any:
     """Pick positions along a dim."""
     if not _sparse(x) or x.layout is not sparse_coo:
-        raise refusal("index_select of a compressed tensor", x._data, index._data)
-    data = x._data
+        raise refusal("index_select of a compressed tensor", x._buffer, index._buffer)
+    data = x._buffer
     if axis >= data.sparse_dim:
         values = values_of(x).index_select(axis - data.sparse_dim + 1, index)
         return place(Sparse(data.indices, values.detach(), x.shape[:axis] + index.shape + x.shape[axis + 1 :], data.coalesced), values)

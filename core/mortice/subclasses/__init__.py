@@ -59,12 +59,12 @@ def wrapper(
 ) -> Any:  # fmt: skip
     """Make a tensor of a class that has no elements of its own: `Tensor._make_wrapper_subclass`."""
     outline = empty_strided(size, contiguous_strides(size) if strides is None else strides, dtype=dtype, device="meta")
-    return _of_class(cls, outline._data, _place(resolve(device or "cpu"), outline._device), outline, requires_grad)
+    return _of_class(cls, outline._buffer, _place(resolve(device or "cpu"), outline._device), outline, requires_grad)
 
 
 def _of_class(cls: Any, data: Any, device: Device, like: Any, requires_grad: bool = False) -> Any:
     t = object.__new__(cls)
-    t._data, t._device, t._dtype, t._shape, t._rg = data, device, like._dtype, like._shape, requires_grad
+    t._buffer, t._device, t._dtype, t._shape, t._rg = data, device, like._dtype, like._shape, requires_grad
     t._node = t._storage = t._leaf = None
     return t
 
@@ -82,7 +82,7 @@ def _with(t: Any, state: Any) -> Any:
 
 def _twin(t: Any, storage: Any = None) -> Any:
     """Return another tensor of the same class and attributes, outside the graph."""
-    return _with(_of_class(type(t), t._data, t._device, t), attributes(t)) if type(t) in told else t._share()
+    return _with(_of_class(type(t), t._buffer, t._device, t), attributes(t)) if type(t) in told else t._share()
 
 
 def pickled(t: Any) -> Any:
@@ -203,7 +203,7 @@ def _placed(op: Any, args: Any, attrs: Any, made: Any) -> Any:
     if not modes.grad or op.no_grad_reason is not None or not any([t._rg for t in tensors]):
         return made
     parts = [_twin(t) if t._rg or any([t is a for a in tensors]) else t for t in (made if isinstance(made, tuple) else (made,))]
-    kept = [partial(_twin, _twin(t)) if type(t) in told else t._data for t in parts]
+    kept = [partial(_twin, _twin(t)) if type(t) in told else t._buffer for t in parts]
     t, out = (tuple(parts), tuple(kept)) if isinstance(made, tuple) else (parts[0], kept[0])
     record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     node = parts[0]._node.parent if isinstance(parts[0]._node, Slot) else parts[0]._node

@@ -127,7 +127,7 @@ def test_dlpack_lends_and_takes_back(k: Any) -> None:
     before = k.memory_allocated(k.device("cpu"))
     big = mt.ones(1_000_000)
     for version in (None, (1, 0)):
-        capsule = k.to_dlpack(big._data, max_version=version)
+        capsule = k.to_dlpack(big._buffer, max_version=version)
         del capsule  # one that nobody took gives the memory back
     held = mt.from_dlpack(big)
     del big

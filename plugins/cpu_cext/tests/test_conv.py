@@ -28,7 +28,7 @@ def _array(shape, dtype=mortice.float64, seed=0):
 
 
 def _raw(x):
-    return x._data
+    return x._buffer
 
 
 def _close(got, want, tolerance):

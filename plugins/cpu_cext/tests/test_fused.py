@@ -48,18 +48,18 @@ def test_linear(k, layout, dtype, shape):
     x = LAYOUTS[layout]((mt.randn(shape) * 4).to(dtype)) if shape[0] or layout == "plain" else mt.zeros(shape, dtype=dtype)
     w, b = (mt.randn(5, x.shape[-1]) * 4).to(dtype), (mt.randn(5) * 4).to(dtype)
     tolerance = 0.3 if dtype is mt.bfloat16 else 1e-4
-    for bias in (None, b._data):
-        same(k, "linear", x._data, w._data, bias, tolerance=tolerance)
-        same(k, "linear", x._data, (mt.randn(x.shape[-1], 5) * 4).to(dtype).t()._data, bias, tolerance=tolerance)
+    for bias in (None, b._buffer):
+        same(k, "linear", x._buffer, w._buffer, bias, tolerance=tolerance)
+        same(k, "linear", x._buffer, (mt.randn(x.shape[-1], 5) * 4).to(dtype).t()._buffer, bias, tolerance=tolerance)
     g = (mt.randn(*x.shape[:-1], 5) * 4).to(dtype)
-    same(k, "linear_weight_grad", g._data, x._data, tolerance=tolerance)
+    same(k, "linear_weight_grad", g._buffer, x._buffer, tolerance=tolerance)
 
 
 def test_linear_refuses_other_shapes(k):
-    x, w = mt.ones(2, 3)._data, mt.ones(4, 3)._data
+    x, w = mt.ones(2, 3)._buffer, mt.ones(4, 3)._buffer
     for bad in (
-        lambda: k.linear(x, mt.ones(4, 2)._data), lambda: k.linear(x, w, mt.ones(3)._data),
-        lambda: k.linear(x, mt.ones(4, 3, dtype=mt.float64)._data), lambda: k.linear_weight_grad(x, mt.ones(3, 3)._data),
+        lambda: k.linear(x, mt.ones(4, 2)._buffer), lambda: k.linear(x, w, mt.ones(3)._buffer),
+        lambda: k.linear(x, mt.ones(4, 3, dtype=mt.float64)._buffer), lambda: k.linear_weight_grad(x, mt.ones(3, 3)._buffer),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError)):
             bad()
@@ -75,24 +75,24 @@ def test_cross_entropy(k, reduction, smoothing, weighted, shape):
         t = mt.randint(0, shape[1], (shape[0], *shape[2:]))
         if shape[0]:
             t[0] = -100
-        weight = (mt.rand(shape[1]) + 0.5).to(dtype)._data if weighted else None
+        weight = (mt.rand(shape[1]) + 0.5).to(dtype)._buffer if weighted else None
         given = {"reduction": reduction, "ignore_index": -100, "smoothing": smoothing}
         if dtype is mt.float16 and reduction == "sum":
             continue
-        same(k, "cross_entropy", x._data, t._data, weight, tolerance=tolerance, **given)
-        loss, logs = k.cross_entropy(x._data, t._data, weight, **given)
-        g = mt.randn(k.shape_of(loss)).to(dtype)._data
-        same(k, "cross_entropy_grad", g, x._data, t._data, weight, logs, tolerance=tolerance, **given)
+        same(k, "cross_entropy", x._buffer, t._buffer, weight, tolerance=tolerance, **given)
+        loss, logs = k.cross_entropy(x._buffer, t._buffer, weight, **given)
+        g = mt.randn(k.shape_of(loss)).to(dtype)._buffer
+        same(k, "cross_entropy_grad", g, x._buffer, t._buffer, weight, logs, tolerance=tolerance, **given)
 
 
 def test_cross_entropy_refuses_wrong_labels(k):
-    x = mt.ones(2, 3)._data
+    x = mt.ones(2, 3)._buffer
     for bad, error in (
-        (lambda: k.cross_entropy(x, mt.tensor([0, 3])._data, reduction="mean"), IndexError),
-        (lambda: k.cross_entropy(x, mt.tensor([0])._data, reduction="mean"), RuntimeError),
-        (lambda: k.cross_entropy(x, mt.tensor([0, 1])._data, reduction="most"), ValueError),
-        (lambda: k.cross_entropy(mt.ones(2, 0)._data, mt.tensor([-100, -100])._data, reduction="sum"), RuntimeError),
-        (lambda: k.cross_entropy_grad(mt.ones(())._data, x, mt.tensor([0, 1])._data, None, x, reduction="sum"), RuntimeError),
+        (lambda: k.cross_entropy(x, mt.tensor([0, 3])._buffer, reduction="mean"), IndexError),
+        (lambda: k.cross_entropy(x, mt.tensor([0])._buffer, reduction="mean"), RuntimeError),
+        (lambda: k.cross_entropy(x, mt.tensor([0, 1])._buffer, reduction="most"), ValueError),
+        (lambda: k.cross_entropy(mt.ones(2, 0)._buffer, mt.tensor([-100, -100])._buffer, reduction="sum"), RuntimeError),
+        (lambda: k.cross_entropy_grad(mt.ones(())._buffer, x, mt.tensor([0, 1])._buffer, None, x, reduction="sum"), RuntimeError),
     ):
         with pytest.raises(error):
             bad()
@@ -112,9 +112,9 @@ def test_activations(k, name, dtype):
     x = mt.cat([mt.randn(1000) * 5, ends]).to(dtype)
     g = mt.randn(x.shape).to(dtype)
     if hasattr(k, name):
-        same(k, name, x._data, tolerance=tolerance, **ACTIVATIONS[name])
-    same(k, name + "_grad", g[:-4]._data, x[:-4]._data, tolerance=tolerance, **ACTIVATIONS[name])
-    same(k, name + "_grad", g[:-4:3]._data, x[:-4:3]._data, tolerance=tolerance, **ACTIVATIONS[name])
+        same(k, name, x._buffer, tolerance=tolerance, **ACTIVATIONS[name])
+    same(k, name + "_grad", g[:-4]._buffer, x[:-4]._buffer, tolerance=tolerance, **ACTIVATIONS[name])
+    same(k, name + "_grad", g[:-4:3]._buffer, x[:-4:3]._buffer, tolerance=tolerance, **ACTIVATIONS[name])
 
 
 @pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
@@ -123,17 +123,17 @@ def test_shrinking_gives_the_default_body_s_bits(k, name, dtype):
     x = mt.cat([mt.randn(1000), mt.tensor([0.0, -0.0, 0.25, -0.25, math.inf, -math.inf, math.nan])]).to(dtype)
     for part in (x, x[::3], x[:5], x[:0]):
         for lambd in (0.25, 0.1, 0):
-            made, wanted = getattr(k, name)(part._data, lambd=lambd), getattr(Backend, name)(k, part._data, lambd=lambd)
+            made, wanted = getattr(k, name)(part._buffer, lambd=lambd), getattr(Backend, name)(k, part._buffer, lambd=lambd)
             assert repr(numbers(k, made)) == repr(numbers(k, wanted))
 
 
 def test_a_diagonal_is_written_as_the_default_body_does_and_lies_like_its_matrix(k):
     for x in (mt.randn(3, 4, 5), mt.randn(5, 3, 4).permute(1, 2, 0), mt.randn(3, 4, 10)[..., ::2], mt.randn(0, 4, 5)):
         for place in ({"offset": 0, "axis1": 0, "axis2": 1}, {"offset": -1, "axis1": 2, "axis2": 1}, {"offset": 9, "axis1": 1, "axis2": 0}):
-            part = mt.randn(k.shape_of(k.diagonal(x._data, **place)))
-            same(k, "diagonal_write", x._data, part._data, tolerance=0, **place)
+            part = mt.randn(k.shape_of(k.diagonal(x._buffer, **place)))
+            same(k, "diagonal_write", x._buffer, part._buffer, tolerance=0, **place)
     y = mt.randn(5, 3, 4).permute(1, 2, 0)
-    assert k.strides_of(k.diagonal_write(y._data, mt.ones(5, 3)._data, offset=0, axis1=0, axis2=1)) == y.stride()
+    assert k.strides_of(k.diagonal_write(y._buffer, mt.ones(5, 3)._buffer, offset=0, axis1=0, axis2=1)) == y.stride()
 
 
 @pytest.mark.parametrize("name", ["max_dim", "min_dim"])
@@ -143,10 +143,10 @@ def test_extremes_with_places(k, name, dtype):
     for view in (x, x.transpose(0, 2), x[:, ::3], x[:1].expand(4, 70, 6)):
         for axis in (0, 1, 2):
             for keepdims in (False, True):
-                same(k, name, view._data, axis=axis, keepdims=keepdims)
-    same(k, name, mt.tensor([[1.0, math.nan, 2.0, math.nan]])._data, axis=1)
+                same(k, name, view._buffer, axis=axis, keepdims=keepdims)
+    same(k, name, mt.tensor([[1.0, math.nan, 2.0, math.nan]])._buffer, axis=1)
     with pytest.raises(IndexError):
-        getattr(k, name)(mt.ones(())._data, axis=0)
+        getattr(k, name)(mt.ones(())._buffer, axis=0)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, math.inf, 3.0, 0.0])
@@ -157,7 +157,7 @@ def test_vector_norm(k, p, shape):
         x = mt.randn(shape).to(dtype)
         for axis in {None, (0,), (n - 1,), tuple(range(1, n))} if n else {None}:
             if axis != ():
-                same(k, "vector_norm", x._data, p=p, axis=axis, keepdims=True, tolerance=1e-2 if dtype.itemsize == 2 else 1e-4)
+                same(k, "vector_norm", x._buffer, p=p, axis=axis, keepdims=True, tolerance=1e-2 if dtype.itemsize == 2 else 1e-4)
     assert math.isnan(mt.linalg.vector_norm(mt.tensor([math.nan, *[1.0] * 40]), p).item()) or p == 0
 
 
@@ -167,4 +167,4 @@ def test_dropout(k, dtype):
     tolerance = 1e-2 if dtype.itemsize == 2 else 1e-6
     for a, b in ((x, keep), (x.transpose(0, 1), keep.transpose(0, 1)), (x, keep[:, :, :1]), (x[:, ::2], keep[:, ::2])):
         for p in (0.3, 1.0):
-            same(k, "dropout", a._data, b._data, p=p, tolerance=tolerance)
+            same(k, "dropout", a._buffer, b._buffer, p=p, tolerance=tolerance)

@@ -52,7 +52,7 @@ def tried(kernel: Any, *xs: Any) -> Any:
 def calls(a: Any, b: Any, c: Any) -> dict[str, list[tuple[Any, ...]]]:
     """Return operands for each kernel: `a`, where the result is to go, in every place, and twice."""
     pairs = [(a, b), (b, a), (a, a), (b, c)]
-    mask = (mt.rand(_cext.numel_of(a)) > 0.5)._data
+    mask = (mt.rand(_cext.numel_of(a)) > 0.5)._buffer
     return {
         **dict.fromkeys(TWO, pairs), **{name: [(a,), (b,)] for name in ONE},
         "lerp": [(a, b, c), (b, c, a)], "clip": [(a, b, c), (b, a, c), (a, b)], "where": [(mask, a, b), (mask, b, a)],
@@ -68,17 +68,17 @@ def test_what_is_written_over_an_operand_is_what_is_written_elsewhere(d: Any) ->
         for n in SIZES:
             a, b, c = (drawn(n, d) for _ in range(3))
             kept = a.clone()
-            for name, operands in calls(a._data, b._data, c._data).items():
+            for name, operands in calls(a._buffer, b._buffer, c._buffer).items():
                 kernel = getattr(_cext, name)
                 for xs in operands:
                     if (want := tried(kernel, *xs)) is None:
                         continue
-                    got = _cext.into(a._data, kernel, *xs)
+                    got = _cext.into(a._buffer, kernel, *xs)
                     assert bits(got) == bits(want), (name, n)
                     if _cext.dtype_of(want) is d:
-                        written += got is a._data
+                        written += got is a._buffer
                     else:
-                        assert got is not a._data
+                        assert got is not a._buffer
                     a.copy_(kept)
         assert written > 20 * len(SIZES)
 
@@ -100,19 +100,19 @@ def test_what_is_broadcast_is_written_over_the_operand_that_has_the_shape_of_all
         for name in ("add", "multiply", "subtract", "less", "where", "addcmul", "clip"):
             kernel = getattr(_cext, name)
             for what, seen in BESIDE.items():
-                b = seen(c)._data
-                at = {"where": [((kept == kept)._data, a._data, b)], "addcmul": [(a._data, b, b, 2)], "clip": [(a._data, b, b)]}
-                for xs in at.get(name, [(a._data, b), (b, a._data)]):
+                b = seen(c)._buffer
+                at = {"where": [((kept == kept)._buffer, a._buffer, b)], "addcmul": [(a._buffer, b, b, 2)], "clip": [(a._buffer, b, b)]}
+                for xs in at.get(name, [(a._buffer, b), (b, a._buffer)]):
                     if (want := tried(kernel, *xs)) is None:
                         continue
-                    got = _cext.into(a._data, kernel, *xs)
+                    got = _cext.into(a._buffer, kernel, *xs)
                     assert bits(got) == bits(want), (name, what)
-                    written += got is a._data
+                    written += got is a._buffer
                     a.copy_(kept)
             # Where an operand lies in a part of what is written, that is not written over.
             for part in (a[:1], a[:, :1], a[0], a[0, 0]) if name in ("add", "multiply", "subtract") else ():
-                want = kernel(a._data, part._data)
-                assert bits(_cext.into(a._data, kernel, a._data, part._data)) == bits(want), name
+                want = kernel(a._buffer, part._buffer)
+                assert bits(_cext.into(a._buffer, kernel, a._buffer, part._buffer)) == bits(want), name
                 a.copy_(kept)
         assert written > (40 if d is not mt.complex64 else 20)
 
@@ -134,18 +134,18 @@ def test_what_lies_apart_is_written_where_it_is(sizes: Any, d: Any) -> None:
             a, b = seen(whole), seen(c)
             others = {"add": (b,), "multiply": (b.contiguous(),), "subtract": (b[:1],), "negative": (), "exp": (), "square": ()}
             for name, rest in {**others, "less": (b,), "addcmul": (b, b, 2), "clip": (b, b), "divide": (c[0, 0],)}.items():
-                kernel, xs = getattr(_cext, name), [getattr(x, "_data", x) for x in (a, *rest)]
+                kernel, xs = getattr(_cext, name), [getattr(x, "_buffer", x) for x in (a, *rest)]
                 if (want := tried(kernel, *xs)) is None:
                     continue
-                got = _cext.into(a._data, kernel, *xs)
+                got = _cext.into(a._buffer, kernel, *xs)
                 assert bits(got) == bits(want), (name, what)
-                if got is a._data:
+                if got is a._buffer:
                     written += 1
                     a.copy_(seen(kept))
-                assert bits(whole._data) == bits(kept._data), (name, what)  # nothing beside it
+                assert bits(whole._buffer) == bits(kept._buffer), (name, what)  # nothing beside it
         assert written > 30
         windows = mt.arange(9.0).as_strided((4, 3), (2, 1))
-        assert _cext.into(windows._data, _cext.negative, windows._data) is not windows._data  # of which some are written twice
+        assert _cext.into(windows._buffer, _cext.negative, windows._buffer) is not windows._buffer  # of which some are written twice
 
 
 @pytest.mark.parametrize("level", ["baseline", "avx2"])
@@ -162,32 +162,32 @@ def rows() -> Any:
 
 
 def test_what_does_not_fit_is_left_as_it_is(rows: Any) -> None:
-    x = rows._data
+    x = rows._buffer
     for other in (mt.zeros(4, 3), mt.zeros(3, 4, dtype=mt.float64), mt.zeros(4, 3).t(), mt.zeros(3, 8)[:, ::2]):
         with mt.use_backend("cpu_cext"):
-            assert _cext.into(other._data, _cext.add, x, x) is not other._data
+            assert _cext.into(other._buffer, _cext.add, x, x) is not other._buffer
         assert not other.any()
 
 
 def test_operands_that_lie_shifted_in_the_target_are_read_before(rows: Any) -> None:
     line = rows.reshape(-1)
-    rest, first = line[1:]._data, line[:-1]._data
+    rest, first = line[1:]._buffer, line[:-1]._buffer
     found = _cext.into(rest, _cext.add, rest, first)
     assert found is not rest and _cext.to_host(found).tolist() == [2.0 * i - 1 for i in range(1, 12)]
-    one = line[:1]._data
-    found = _cext.into(line._data, _cext.add, line._data, one)  # an element of the target itself, repeated
-    assert found is not line._data and line.tolist() == [float(i) for i in range(12)]
+    one = line[:1]._buffer
+    found = _cext.into(line._buffer, _cext.add, line._buffer, one)  # an element of the target itself, repeated
+    assert found is not line._buffer and line.tolist() == [float(i) for i in range(12)]
 
 
 def test_a_target_takes_one_result_of_a_kernel_in_c_and_no_default_body(rows: Any) -> None:
-    x = rows._data
+    x = rows._buffer
     backend = rows._device.backend
 
     def twice(y: Any) -> Any:
         return _cext.add(_cext.multiply(y, 2.0), y)
 
     assert backend.into(x, twice, x) is not x and rows[0].tolist() == [0.0, 1.0, 2.0, 3.0]
-    z = (rows[0, :2] + 1j)._data
+    z = (rows[0, :2] + 1j)._buffer
     found = _cext.into(z, _cext.addcmul, z, z, z, 2)  # three kernels in one: the last of them may write there
     assert _cext.to_host(found).tolist() == [pytest.approx(v + 2 * v * v) for v in (1j, 1 + 1j)]
 
@@ -198,16 +198,16 @@ def test_few_values_are_written_without_a_copy_of_the_rest(rows: Any, name: str)
     with mt.use_backend("cpu_cext"):
         places, values = mt.tensor([2, 0]), mt.tensor([10.0, 20.0])
         vector = mt.arange(3.0)
-    want = kernel(vector._data, places._data, values._data, axis=0)
+    want = kernel(vector._buffer, places._buffer, values._buffer, axis=0)
     shown = rows[:, 1].copy_(vector)  # it need not be row-major
-    assert _cext.into(shown._data, kernel, shown._data, places._data, values._data, axis=0) is shown._data
+    assert _cext.into(shown._buffer, kernel, shown._buffer, places._buffer, values._buffer, axis=0) is shown._buffer
     assert shown.tolist() == _cext.to_host(want).tolist() and rows[:, 2].tolist() == [2.0, 6.0, 10.0]
-    own = vector[:2]._data  # values in the memory that is written
-    assert _cext.into(vector._data, kernel, vector._data, places._data, own, axis=0) is not vector._data
+    own = vector[:2]._buffer  # values in the memory that is written
+    assert _cext.into(vector._buffer, kernel, vector._buffer, places._buffer, own, axis=0) is not vector._buffer
 
 
 def test_errors_leave_the_target_and_what_follows(rows: Any) -> None:
-    x = rows._data
+    x = rows._buffer
     with pytest.raises(TypeError):
         _cext.into(x, _cext.add, x, "no number")
     assert _cext.add(x, x) is not x

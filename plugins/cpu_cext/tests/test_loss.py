@@ -22,8 +22,8 @@ def operands(shape: tuple[int, ...], dtype: str) -> tuple[Any, Any, Any, Any]:
     at = (shape[0], *shape[2:])
     labels = mt.randint(0, shape[1], at, generator=g)
     return (
-        mt.randn(*shape, generator=g).to(d)._data, labels._data, mt.rand(shape[1], generator=g).to(d)._data,
-        mt.randn(*at, generator=g).to(d)._data,
+        mt.randn(*shape, generator=g).to(d)._buffer, labels._buffer, mt.rand(shape[1], generator=g).to(d)._buffer,
+        mt.randn(*at, generator=g).to(d)._buffer,
     )  # fmt: skip
 
 
@@ -50,14 +50,14 @@ def test_operands_may_be_strided(k: Any) -> None:
     logp, labels, _, _ = operands((6, 4), "float32")
     turned = k.permute_dims(k.copy(k.permute_dims(logp, (1, 0))), (1, 0))
     assert numbers(k, k.nll_loss(turned, labels)[0]) == numbers(k, k.nll_loss(logp, labels)[0])
-    g = k.broadcast_to(mt.tensor(0.5)._data, (6,))
+    g = k.broadcast_to(mt.tensor(0.5)._buffer, (6,))
     assert sum(map(sum, numbers(k, k.nll_loss_grad(g, labels, None, x_shape=(6, 4))))) == -3.0
 
 
 @pytest.mark.parametrize("label", [-1, 4, -100 + 1, 2**40, -(2**63)])
 def test_labels_outside_are_refused_and_nothing_is_touched(k: Any, label: int) -> None:
     logp, _, _, g = operands((3, 4), "float32")
-    labels = mt.tensor([0, label, 1])._data
+    labels = mt.tensor([0, label, 1])._buffer
     with pytest.raises(IndexError, match="out of bounds for 4 classes"):
         k.nll_loss(logp, labels)
     with pytest.raises(IndexError, match="out of bounds for 4 classes"):
@@ -67,7 +67,7 @@ def test_labels_outside_are_refused_and_nothing_is_touched(k: Any, label: int) -
 def test_wrong_shapes_are_refused(k: Any) -> None:
     logp, labels, weight, g = operands((3, 4), "float32")
     for call in (
-        lambda: k.nll_loss(logp, mt.tensor([0, 1])._data),
+        lambda: k.nll_loss(logp, mt.tensor([0, 1])._buffer),
         lambda: k.nll_loss(logp, g),
         lambda: k.nll_loss(logp, labels, g),
         lambda: k.nll_loss_grad(weight, labels, None, x_shape=(3, 4)),

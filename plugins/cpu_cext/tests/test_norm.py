@@ -21,7 +21,7 @@ LENGTHS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 257, 1000, 409
 def draw(*shape: int, dtype: str = "float32", seed: int = 0, scale: float = 1.0) -> Any:
     """Return a buffer of normal numbers that the dtype holds."""
     g = mt.Generator().manual_seed(seed + sum(shape))
-    return (mt.randn(*shape, generator=g) * scale).to(getattr(mt, dtype))._data
+    return (mt.randn(*shape, generator=g) * scale).to(getattr(mt, dtype))._buffer
 
 
 def wide(k: Any, x: Any) -> Any:
@@ -101,12 +101,12 @@ def test_softmax_of_infinities_and_nan_is_that_of_the_default_body(k: Any, name:
     ):
         row = (values * n)[:n]
         x = mt.tensor([row, row[::-1]])
-        check(k, name, "float32", (x if axis else x.t().contiguous())._data, axis=axis)
+        check(k, name, "float32", (x if axis else x.t().contiguous())._buffer, axis=axis)
 
 
 def test_softmax_of_one_number_and_of_none(k: Any) -> None:
-    assert flat(k, k.softmax(mt.tensor(3.0)._data, axis=0)) == [1.0]
-    assert flat(k, k.softmax_grad(mt.tensor(3.0)._data, mt.tensor(1.0)._data, axis=0)) == [0.0]
+    assert flat(k, k.softmax(mt.tensor(3.0)._buffer, axis=0)) == [1.0]
+    assert flat(k, k.softmax_grad(mt.tensor(3.0)._buffer, mt.tensor(1.0)._buffer, axis=0)) == [0.0]
     for shape in ((0, 3), (3, 0), (2, 0, 2)):
         assert k.shape_of(k.softmax(draw(*shape), axis=1)) == shape
 
@@ -123,8 +123,8 @@ def test_logsumexp_agrees_with_the_default_body(
 def test_logsumexp_of_infinities(k: Any) -> None:
     inf = math.inf
     x = mt.tensor([[inf, 1.0], [-inf, -inf], [-inf, 2.0]])
-    assert flat(k, k.logsumexp(x._data, axis=1)) == [inf, -inf, 2.0]
-    assert flat(k, k.logsumexp(x.t().contiguous()._data, axis=0)) == [inf, -inf, 2.0]
+    assert flat(k, k.logsumexp(x._buffer, axis=1)) == [inf, -inf, 2.0]
+    assert flat(k, k.logsumexp(x.t().contiguous()._buffer, axis=0)) == [inf, -inf, 2.0]
 
 
 # ---- rows ----
@@ -166,10 +166,10 @@ def test_norms_over_several_axes_and_of_no_rows(k: Any) -> None:
 
 def test_a_mean_far_from_zero_costs_no_digits_of_the_variance(k: Any) -> None:
     x = mt.tensor([1e4 + 0.125 * (i % 8) for i in range(4096)])
-    _, mean, rstd = k.layer_norm(x._data, ndim=1, eps=0.0)
+    _, mean, rstd = k.layer_norm(x._buffer, ndim=1, eps=0.0)
     assert flat(k, mean) == [pytest.approx(1e4 + 0.4375, rel=1e-7)]
     assert flat(k, rstd) == [pytest.approx(1 / math.sqrt(0.125**2 * 63 / 12), rel=1e-5)]
-    _, mean, var = k.batch_norm(x.reshape(1, 1, 4096)._data, eps=0.0)
+    _, mean, var = k.batch_norm(x.reshape(1, 1, 4096)._buffer, eps=0.0)
     assert flat(k, var) == [pytest.approx(0.125**2 * 63 / 12, rel=1e-5)]
 
 
@@ -265,7 +265,7 @@ def test_wrong_operands_are_refused(k: Any) -> None:
     x = draw(3, 4)
     for call in (
         lambda: k.softmax(x, axis=2),
-        lambda: k.softmax(mt.arange(3)._data, axis=0),
+        lambda: k.softmax(mt.arange(3)._buffer, axis=0),
         lambda: k.softmax_grad(x, draw(4, 3), axis=0),
         lambda: k.layer_norm(x, draw(3), ndim=1),
         lambda: k.layer_norm(x, ndim=3),

@@ -61,7 +61,7 @@ def lists(shapes: list[tuple[int, ...]], states: tuple[int, ...], dtype: Any) ->
 
 
 def raw(tensors: list[list[Any]]) -> list[list[Any]]:
-    return [[t._data for t in group] for group in tensors]
+    return [[t._buffer for t in group] for group in tensors]
 
 
 def read(k: Any, groups: Any) -> list[Any]:
@@ -136,8 +136,8 @@ def test_parameters_may_have_any_strides(k: Any, mixed: bool) -> None:
 
 def test_a_part_of_a_parameter_steps_in_place(k: Any) -> None:
     whole = mt.ones(6, 6)
-    part = k.getitem(whole._data, (slice(1, 3), slice(None, None, 2)))
-    g = mt.ones(2, 3)._data
+    part = k.getitem(whole._buffer, (slice(1, 3), slice(None, None, 2)))
+    g = mt.ones(2, 3)._buffer
     k.sgd_step(
         [part], [g], [], lr=1.0, momentum=0, dampening=0, weight_decay=0, nesterov=False, maximize=False, first=False
     )
@@ -147,26 +147,26 @@ def test_a_part_of_a_parameter_steps_in_place(k: Any) -> None:
 def test_counts_and_held_numbers_change_in_place(k: Any) -> None:
     for dtype in (mt.float32, mt.float64):
         t = mt.tensor(2.0, dtype=dtype)
-        assert k.count_step([t._data])[0][0] is t._data and t.item() == 3.0
-        k.hold_step([t._data], value=0.5)
+        assert k.count_step([t._buffer])[0][0] is t._buffer and t.item() == 3.0
+        k.hold_step([t._buffer], value=0.5)
         assert t.item() == 0.5
 
 
 def test_nan_reaches_the_maxima(k: Any) -> None:
     given = raw(lists([(3,)], (1, 1, 1), mt.float32))
-    given[1] = [mt.tensor([math.nan, 1.0, 2.0])._data]
+    given[1] = [mt.tensor([math.nan, 1.0, 2.0])._buffer]
     assert math.isnan(read(k, run(k, "adam", given, of_adam()))[3][0][0])
 
 
 def test_wrong_operands_are_refused(k: Any) -> None:
-    p, g = mt.ones(3)._data, mt.ones(4)._data
+    p, g = mt.ones(3)._buffer, mt.ones(4)._buffer
     numbers = dict(lr=1.0, momentum=0, dampening=0, weight_decay=0, nesterov=False, maximize=False, first=False)
     for lists_ in (
         ([p], [g], []),
         ([p], [], []),
         ([p], [p, p], []),
         (p, [p], []),
-        ([mt.arange(3)._data], [p], []),
+        ([mt.arange(3)._buffer], [p], []),
         ([1], [p], []),
     ):
         with pytest.raises((RuntimeError, TypeError, ValueError)):

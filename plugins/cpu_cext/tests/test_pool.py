@@ -32,7 +32,7 @@ def _input(sizes, dtype, seed=0):
     for n in sizes:
         size *= n
     values = [rng.randint(-4, 4) for _ in range(size)]  # with ties
-    return mortice.tensor(values).reshape((2, 3, *sizes)).to(dtype)._data
+    return mortice.tensor(values).reshape((2, 3, *sizes)).to(dtype)._buffer
 
 
 def _same(got, want):
@@ -105,7 +105,7 @@ def test_windows_of_nothing_but_minus_infinity_point_into_the_input():
 
 
 def test_places_outside_are_refused():
-    g, at = mortice.ones(1, 1, 2)._data, mortice.tensor([[[0, 9]]])._data
+    g, at = mortice.ones(1, 1, 2)._buffer, mortice.tensor([[[0, 9]]])._buffer
     with pytest.raises(IndexError):
         K.max_pool_grad(g, at, x_shape=(1, 1, 4), ndim=1)
     with pytest.raises(IndexError):

@@ -20,7 +20,7 @@ def _input(shape, dtype=mortice.float64, seed=0):
     size = 1
     for n in shape:
         size *= n
-    return mortice.tensor([rng.randint(0, 99) for _ in range(size)]).reshape(shape).to(dtype)._data
+    return mortice.tensor([rng.randint(0, 99) for _ in range(size)]).reshape(shape).to(dtype)._buffer
 
 
 def _near(got, want, tolerance=1e-9):
@@ -66,7 +66,7 @@ def test_resampled_bytes_are_those_of_the_default_body(sizes, out, mode):
 def test_nearest_elements_of_any_dtype_are_copied(dtype):
     x = _input((1, 2, 3, 4), getattr(mortice, dtype))
     got = K.interpolate(x, size=(6, 5), mode="nearest")
-    rows, columns = mortice.tensor([0, 0, 1, 1, 2, 2])._data, mortice.tensor([0, 0, 1, 2, 3])._data
+    rows, columns = mortice.tensor([0, 0, 1, 1, 2, 2])._buffer, mortice.tensor([0, 0, 1, 2, 3])._buffer
     want = K.take(K.take(x, rows, axis=2), columns, axis=3)
     assert K.dtype_of(got) is K.dtype_of(want) and tuple(K.shape_of(got)) == (1, 2, 6, 5)
     assert bytes(K.to_host(K.all(K.equal(got, want))).view.cast("B"))[0] == 1
@@ -108,7 +108,7 @@ def _points(shape, dtype, seed):
     for n in shape:
         size *= n
     numbers = [rng.choice(_FAR) if rng.random() < 0.2 else rng.uniform(-1.4, 1.4) for _ in range(size)]
-    return mortice.tensor(numbers, dtype=mortice.float64).reshape(shape).to(dtype)._data
+    return mortice.tensor(numbers, dtype=mortice.float64).reshape(shape).to(dtype)._buffer
 
 
 @pytest.mark.parametrize("align", [False, True])

@@ -449,7 +449,7 @@ def test_the_range_of_indices_is_read_at_once() -> None:
     for dtype in (mt.int32, mt.int64):
         for values in ([3], [-7, 2, 9], list(range(-40, 5000)), list(range(70_000, -3, -1))):
             k = mt.tensor(0, device="cuda").device.backend
-            assert k.index_range(mt.tensor(values, dtype=dtype, device="cuda")._data) == (min(values), max(values))
+            assert k.index_range(mt.tensor(values, dtype=dtype, device="cuda")._buffer) == (min(values), max(values))
     with pytest.raises(IndexError, match="Target 4 is out of bounds for 3 classes"):
         mt.nn.functional.cross_entropy(mt.ones(2, 3, device="cuda"), mt.tensor([1, 4], device="cuda"))
 
@@ -484,7 +484,7 @@ def test_few_elements_of_an_axis_longer_than_32_bits_count() -> None:
     for kernel in ("take", "gather"):
         # The axis is said to go on behind the memory that is there.
         launch = READ.get(float32, f"{kernel}<u64, unsigned>")
-        launch((1,), (32,), (x._data, at._data, out._data, 3, 3, 1, (1 << 32) + 5))
+        launch((1,), (32,), (x._buffer, at._buffer, out._buffer, 3, 3, 1, (1 << 32) + 5))
         assert out.tolist() == [2, 7, 9]
 
 

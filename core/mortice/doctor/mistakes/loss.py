@@ -95,7 +95,7 @@ def _cuts_negatives(node: Any) -> bool:
     op = trail.op_of(node)
     if op == "clamp":
         low: Any = node.saved[1] if node.saved else None
-        return getattr(low, "_data", None) == 0 and low.shape == ()
+        return getattr(low, "_buffer", None) == 0 and low.shape == ()
     return op == "relu"
 
 

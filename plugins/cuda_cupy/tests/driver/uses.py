@@ -230,7 +230,7 @@ def short_cuts() -> None:
     """What is quicker than CuPy's own ways is really taken, and gives what these give."""
     make = launch.array_maker()
     assert make is not cupy.empty and cublas.quick("gemmEx") and cublas.quick("gemmStridedBatchedEx")
-    for dtype in map(np.dtype, ("f4", "f2", "i8", "?", "c8", mt.ones(1, dtype=mt.bfloat16, device="cuda")._data.dtype)):
+    for dtype in map(np.dtype, ("f4", "f2", "i8", "?", "c8", mt.ones(1, dtype=mt.bfloat16, device="cuda")._buffer.dtype)):
         for shape in ((), (0, 3), (2, 3), (5,)):
             made, law = make(shape, dtype), cupy.empty(shape, dtype)
             for name in ("shape", "strides", "dtype", "size", "nbytes", "base", "_c_contiguous", "_f_contiguous"):
@@ -244,7 +244,7 @@ def short_cuts() -> None:
 
 def launches() -> None:
     """What a launch is told is written where the driver looks for it, in each thread and by each way."""
-    x, memory = ones(3)._data, launch.scratch(100)
+    x, memory = ones(3)._buffer, launch.scratch(100)
     kernel = launch.Program("elementwise.cu", "fill<u64>", types=launch.FLOATS).get(launch.float32, "fill<u64>")
     run = launch.launcher(kernel, (2, 3), (32, 4), "xo=m=fiw==", 7, None, 0.5, np.bool_(True))
     wanted = [x.data.ptr, 0, 7, memory.ptr, 0, 0xBFF8 << 48, (1 << 64) - 3, 1 << 63, 0x3FE0 << 48, 1]
