@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
-import mortice
 from mortice.autograd.gradients import grad, zeros_for
 from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.levels.dual import DualLevel
@@ -287,9 +287,8 @@ def rows(o: Any, at: Sequence[Any], pull: Callable[[Any], Sequence[Any]], chunk_
     if not parts:
         return [zeros_like_block(o, t) for t in at]
     joined = [list(column) for column in zip(*parts)]
-    return [
-        (c[0] if len(c) == 1 else mortice.cat(c)).reshape(*o.shape, *t.shape) for c, t in zip(joined, at)
-    ]
+    cat = import_module("mortice").cat  # the public one, which tells the class of a wrapper
+    return [(c[0] if len(c) == 1 else cat(c)).reshape(*o.shape, *t.shape) for c, t in zip(joined, at)]
 
 
 def jacobian(
