@@ -133,6 +133,7 @@ def test_matplotlib_draws_tensors():
 
 
 @pytest.mark.needs("cpu")
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")  # where pandas lends its memory to be read alone
 def test_pandas_holds_tensors_and_gives_them_back():
     pandas = library("pandas")
     frame = pandas.DataFrame(mt.rand(3, 2), columns=["a", "b"])
