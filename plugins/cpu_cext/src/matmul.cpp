@@ -304,7 +304,7 @@ Ref product(Array &x, Array &y) {
     }
     const bool floats = x.dtype >= F32;
     Ref kept_x, kept_y;
-    if (p.m * p.n * p.batch != 0 && p.k != 0) {
+    if (p.m && p.n && p.batch && p.k) {
         if (floats && !layout(p.x).usable) {
             kept_x = contiguous(x);
             place(p.x, *kept_x, p, true);
