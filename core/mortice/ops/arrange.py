@@ -313,7 +313,7 @@ def _triangle(
 
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the lower triangle of a row by col matrix: 2 by n."""
     return _triangle("tril_indices", False, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
@@ -321,7 +321,7 @@ def tril_indices(
 
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the upper triangle of a row by col matrix: 2 by n."""
     return _triangle("triu_indices", True, row, col, offset, dtype or int64, device, requires_grad, pin_memory)

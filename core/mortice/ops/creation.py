@@ -70,7 +70,7 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
 
 def full(
     size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False,
+    out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of one number; its dtype is the number's unless given."""
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
@@ -97,7 +97,7 @@ def kind_of(name: str, out: Any, dtype: Any, device: Any, layout: Any = None) ->
     return out.dtype, out._device
 
 
-def given(name: str, made: Any, out: Any, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def given(name: str, made: Any, out: Any, requires_grad: bool = False, pin_memory: bool | None = False) -> Any:
     """Return what a function has made as it was asked for: a tensor of its own, or in the memory of `out=`."""
     if out is None:
         return finish(made, requires_grad, pin_memory) if requires_grad or pin_memory or special[0] else made
@@ -123,7 +123,7 @@ def sized(name: str, sizes: tuple[Any, ...], size: Any) -> Size:
 
 def zeros(
     *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
     shape = sized("zeros", sizes, size)
@@ -136,7 +136,7 @@ def zeros(
 
 def ones(
     *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make ones, in the default float dtype unless given."""
     shape = sized("ones", sizes, size)
@@ -155,7 +155,7 @@ def _leftover(dtype: DType) -> Any:
 
 def empty(
     *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False, memory_format: Any = None,
+    layout: Any = None, pin_memory: bool | None = False, memory_format: Any = None,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
     shape = sized("empty", sizes, size)
@@ -171,7 +171,7 @@ def empty(
 
 
 def scalar_tensor(
-    s: Any, *, dtype: DType | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    s: Any, *, dtype: DType | None = None, layout: Any = None, device: Any = None, pin_memory: bool | None = False,
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Make a 0-d tensor, in the default float dtype unless given."""
@@ -208,7 +208,7 @@ def _like(
 
 def zeros_like(
     input: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    memory_format: Any = None, pin_memory: bool = False,
+    memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the same shape, dtype and device."""
     return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
@@ -216,7 +216,7 @@ def zeros_like(
 
 def ones_like(
     input: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    memory_format: Any = None, pin_memory: bool = False,
+    memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make ones of the same shape, dtype and device."""
     return _like(input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
@@ -224,7 +224,7 @@ def ones_like(
 
 def empty_like(
     input: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    memory_format: Any = None, pin_memory: bool = False,
+    memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, of the same shape, dtype and device."""
     value = _leftover(dtype or input.dtype)
@@ -233,7 +233,7 @@ def empty_like(
 
 def full_like(
     input: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    layout: Any = None, memory_format: Any = None, pin_memory: bool = False,
+    layout: Any = None, memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the same shape, dtype and device with one number."""
     return _like(input, number(fill_value), dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
@@ -241,7 +241,7 @@ def full_like(
 
 def new_zeros(
     self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
     return _like(self, 0, dtype, device, requires_grad, pin_memory, sized("new_zeros", sizes, size))
@@ -249,7 +249,7 @@ def new_zeros(
 
 def new_ones(
     self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
     return _like(self, 1, dtype, device, requires_grad, pin_memory, sized("new_ones", sizes, size))
@@ -257,7 +257,7 @@ def new_ones(
 
 def new_empty(
     self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
     wanted = sized("new_empty", sizes, size)
@@ -266,7 +266,7 @@ def new_empty(
 
 def new_full(
     self: Any, size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    layout: Any = None, pin_memory: bool = False,
+    layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the given size with one number, in this tensor's dtype and on its device."""
     return _like(self, number(fill_value), dtype, device, requires_grad, pin_memory, check_sizes("new_full", (size,)))
@@ -303,7 +303,7 @@ _LANES = {float64: 4, float32: 8, float16: 16, bfloat16: 16}
 
 def arange(
     first: Any = None, /, end: Any = None, step: Any = None, *, start: Any = None, dtype: DType | None = None, device: Any = None,
-    requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Count from start (0) to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
     if start is not None or first is None:  # by name
@@ -315,7 +315,7 @@ def arange(
 
 def _arange(
     start: Any, end: Any, step: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, pin_memory: bool = False, fused: bool = True,
+    out: Any = None, pin_memory: bool | None = False, fused: bool = True,
 ) -> Any:  # fmt: skip
     start, end = _ends("arange", start, end)
     whole = start.__class__ is end.__class__ is step.__class__ is int
@@ -424,7 +424,7 @@ def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
 @lane_by_lane
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False,
+    out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Return `steps` values from start to end, both included."""
     start, end, steps = _line("linspace", start, end, steps)
@@ -466,7 +466,7 @@ def linspace(
 @lane_by_lane
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
-    requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Return base to the power of `linspace(start, end, steps)`."""
     start, end, steps = _line("logspace", start, end, steps)
@@ -487,7 +487,7 @@ def logspace(
 
 def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False,
+    out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make an identity matrix, or n by m with ones on the diagonal."""
     n, m = operator.index(n), operator.index(n if m is None else m)

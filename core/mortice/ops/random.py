@@ -162,7 +162,7 @@ def _in_both_parts(shift: Any, dtype: DType) -> Any:
 
 def rand(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: DType | None = None, device: Any = None, out: Any = None,
-    requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Draw from the uniform distribution on [0, 1)."""
     return _drawn("rand", "random_uniform", sized("rand", sizes, size), dtype, device, generator, out, requires_grad, pin_memory)
@@ -170,7 +170,7 @@ def rand(
 
 def randn(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: DType | None = None, device: Any = None, out: Any = None,
-    requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Draw from the standard normal distribution."""
     return _drawn("randn", "random_normal", sized("randn", sizes, size), dtype, device, generator, out, requires_grad, pin_memory)
@@ -185,7 +185,7 @@ def _drawn(name: str, kernel: str, shape: Size, dtype: Any, device: Any, generat
 
 def rand_like(
     input: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
+    memory_format: Any = None, pin_memory: bool | None = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw uniform numbers in another tensor's shape, dtype and device."""
     made = _drawn_like("rand_like", "random_uniform", input, dtype, device, generator, memory_format)
@@ -194,7 +194,7 @@ def rand_like(
 
 def randn_like(
     input: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
+    memory_format: Any = None, pin_memory: bool | None = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw normal numbers in another tensor's shape, dtype and device."""
     if input.layout in (strided, sparse_coo):
@@ -214,7 +214,7 @@ def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generat
 
 def normal(
     mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: DType | None = None,
-    device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
+    device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Draw from normal distributions of the given means and standard deviations (numbers or tensors)."""
     if size is not None:
@@ -318,7 +318,7 @@ def _integers(
 
 def randint(
     low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, dtype: DType | None = None,
-    device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
+    device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Draw integers from low (0 when left out) to high - 1."""
     if size is None and not hasattr(high, "__index__"):  # randint(3, 5) lacks a size: it is no draw of five numbers below three
@@ -335,7 +335,7 @@ def randint(
 
 def randint_like(
     input: Any, low: Any = 0, high: Any = None, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
-    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
+    requires_grad: bool = False, memory_format: Any = None, pin_memory: bool | None = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw integers from low to high - 1 in another tensor's shape, dtype and device."""
     if high is None:
@@ -348,7 +348,7 @@ def randint_like(
 
 def randperm(
     n: int, *, generator: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False,
+    out: Any = None, layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Draw a permutation of 0 to n - 1."""
     n = operator.index(n)

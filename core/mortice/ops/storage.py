@@ -437,7 +437,7 @@ def share_memory_(self: Any) -> Any:
 
 def from_file(
     filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Make a 1-D tensor of a file's first elements: with `shared` writes go to the file, which is made or grows as needed."""
     where = resolve(device)

@@ -292,7 +292,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+                  requires_grad: bool = False, pin_memory: bool | None = False) -> Any:  # fmt: skip
     """Make a tensor of any values with the given sizes and strides."""
     if len(size) != len(stride):
         raise RuntimeError(
@@ -304,7 +304,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 
 
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                   requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+                   requires_grad: bool = False, pin_memory: bool | None = False) -> Any:  # fmt: skip
     """Make a tensor of any values whose dims lie in memory in the given order, the outermost first."""
     if len(size) != len(physical_layout):
         raise RuntimeError(
@@ -319,7 +319,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
 
 
 def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None,
-                      pin_memory: bool = False, requires_grad: bool = False) -> Any:  # fmt: skip
+                      pin_memory: bool | None = False, requires_grad: bool = False) -> Any:  # fmt: skip
     """Make a tensor of any values with the given sizes and strides, of this one's dtype and device unless told."""
     dtype, device = self.dtype if dtype is None else dtype, self._device if device is None else device
     return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)

@@ -30,7 +30,7 @@ Formula = Callable[[Any, int], Any]
 
 def _window(
     name: str, length: Any, formula: Formula, symmetric: bool, dtype: DType, device: Any, requires_grad: bool,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Evaluate a formula at the points of a window."""
     n, where = whole(name, "the window length", length), resolve(device)
@@ -101,7 +101,7 @@ def _floating(name: str, dtype: Any, layout: Any) -> DType:
 
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return a raised cosine."""
     dtype = _floating("hann_window", dtype, layout)
@@ -110,7 +110,7 @@ def hann_window(
 
 def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: DType | None = None,
-    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    layout: Any = None, device: Any = None, pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return alpha minus beta times a cosine."""
     dtype = _floating("hamming_window", dtype, layout)
@@ -119,7 +119,7 @@ def hamming_window(
 
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return Blackman's sum of three cosines."""
     dtype = _floating("blackman_window", dtype, layout)
@@ -128,7 +128,7 @@ def blackman_window(
 
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False,
+    pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return a triangle."""
     dtype = _floating("bartlett_window", dtype, layout)
@@ -137,7 +137,7 @@ def bartlett_window(
 
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DType | None = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+    device: Any = None, pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return Kaiser's window, narrower as beta grows."""
     dtype = _floating("kaiser_window", dtype, layout)

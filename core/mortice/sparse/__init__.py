@@ -84,7 +84,7 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
 
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
-    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
+    pin_memory: bool | None = False, requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Any:  # fmt: skip
     """Make a sparse tensor of the values at some places: `indices` has a row for each sparse dim. Values of one place add up.
 

@@ -174,7 +174,7 @@ def to_layout(t: Any, layout: Any, block: Any = None, dense_dim: int | None = No
 
 def sparse_compressed_tensor(
     compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *, dtype: Any = None, layout: Any = None,
-    device: Any = None, pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
+    device: Any = None, pin_memory: bool | None = False, requires_grad: bool = False, check_invariants: bool | None = None,
     name: str = "sparse_compressed_tensor",
 ) -> Any:  # fmt: skip
     """Make a compressed sparse tensor of where each row (or column) begins, of the other places, and of values.
