@@ -161,7 +161,7 @@ def test_what_is_a_switch_takes_nothing_but_bools(junk: object) -> None:
     x, at = mt.ones(2, 2), mt.zeros(1, 1, dtype=mt.int64)
     for name, argument, call in (
         ("topk", "largest", lambda: x.topk(2, largest=junk)), ("topk", "sorted", lambda: mt.topk(x, 2, -1, True, junk)),
-        ("allclose", "equal_nan", lambda: mt.allclose(x, x, equal_nan=junk)), ("zeros", "pin_memory", lambda: mt.zeros(2, pin_memory=junk)),
+        ("allclose", "equal_nan", lambda: mt.allclose(x, x, equal_nan=junk)),
         ("argsort", "descending", lambda: x.argsort(descending=junk)), ("svd", "full_matrices", lambda: mt.linalg.svd(x, junk)),
         ("unique", "return_counts", lambda: x.unique(return_counts=junk)), ("all", "keepdim", lambda: x.all(0, keepdim=junk)),
         ("sum", "keepdim", lambda: x.sum(0, junk)), ("put_", "accumulate", lambda: x.put_(at, x[:1, :1], accumulate=junk)),
@@ -171,7 +171,7 @@ def test_what_is_a_switch_takes_nothing_but_bools(junk: object) -> None:
     ):  # fmt: skip
         with pytest.raises(TypeError, match=rf"{name}\(\): argument '{argument}' must be bool, not {type(junk).__name__}"):
             call()
-    for call in (lambda: x.sort(stable=junk), lambda: x.std(0, unbiased=junk)):
+    for call in (lambda: x.sort(stable=junk), lambda: x.std(0, unbiased=junk), lambda: mt.zeros(2, pin_memory=junk)):
         if junk is None:
             call()
         else:
