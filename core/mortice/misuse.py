@@ -37,8 +37,6 @@ _guarded: dict[Any, Any] = {}
 
 def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str, ...]) -> TypeError | None:
     """Return the error for the argument that lacks an attribute or is of a wrong type; None where no argument is to blame."""
-    from inspect import signature
-
     trace: Any = error.__traceback__
     asking = trace
     while trace is not None and trace.tb_next:
@@ -46,20 +44,24 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
     if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):
         return None
-    n = len(values) - len(names)
+    frame = trace.tb_frame
+    ours = asking.tb_frame.f_globals.get("__name__", "").startswith("mortice.")  # and no program's, which was called back
+    refuses = ours and isinstance(frame.f_locals.get("self"), call.Tensor)
+    number = _CONVERSIONS.get(frame.f_code.co_name) if refuses else None
+    said = frame.f_code.co_code[trace.tb_lasti] in _RAISING and not number and not isinstance(error, DataError)
+    if said and not isinstance(error, AttributeError):
+        return None  # it says what is wrong
+    from inspect import signature
+
+    n, asked = len(values) - len(names), signature(fn)
     try:
-        given = signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments
+        given = asked.bind(*values[:n], **dict(zip(names, values[n:]))).arguments
     except TypeError:  # there are too few, or too many: Python's own error says which
         return None
     if not isinstance(error, AttributeError):
-        frame, parameters = trace.tb_frame, signature(fn).parameters
-        ours = asking.tb_frame.f_globals.get("__name__", "").startswith("mortice.")  # and no program's, which was called back
-        refuses = ours and isinstance(frame.f_locals.get("self"), call.Tensor)
-        wanted = _CONVERSIONS.get(frame.f_code.co_name) if refuses else None
-        if frame.f_code.co_code[trace.tb_lasti] in _RAISING and not wanted and not isinstance(error, DataError):
-            return None  # it says what is wrong
-        found = _mistyped(fn, parameters, given)
-        return found or (_no_number(fn, parameters, frame.f_locals["self"], wanted, given) if wanted else _refused(fn, str(error), given))
+        if found := _mistyped(fn, asked.parameters, given):
+            return found
+        return _no_number(fn, asked.parameters, frame.f_locals["self"], number, given) if number else _refused(fn, str(error), given)
     wanted = _who_has(error.name)
     if wanted is None or isinstance(error.obj, call.Tensor):
         return None
