@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     Rule = Callable[["Op", DType], tuple[DType, Any]]
     OPS: dict[str, Op]  # every op by its name
 
-# Ops that move elements, whatever these are.
-_MOVING = frozenset(
-    "as_strided as_strided_copy cat clone contiguous diag_embed diagonal diagonal_copy diagonal_write embedding expand fill getitem "
-    "index_write pad permute reinterpret repeat reshape roll setitem stack take unfold unfold_copy view view_scatter where".split()
-)
 _ops: dict[str, Op] = {}  # those of the modules that have been imported
 
 
@@ -72,6 +67,7 @@ class Op(Differentiable):
         number: Callable[..., Any] | None,
         operand: Callable[..., Any] | None,
         keeps_format: int,
+        float8: str,
     ) -> None:
         super().__init__()
         self.name = (name or body.__name__).strip("_")
@@ -83,7 +79,7 @@ class Op(Differentiable):
         self.doc = body.__doc__
         self.scatter, self.strides, self.start, self.number = scatter, strides, start, number or fit_number
         self.operand = operand
-        self.keeps_format = keeps_format
+        self.keeps_format, self.float8 = keeps_format, float8 or ("moved" if view else "")
         positional, star, self.attrs = signature(body)
         self.variadic = bool(star)
         self.inputs = positional[1:] + star
@@ -100,8 +96,8 @@ class Op(Differentiable):
         """Return (compute dtype, result dtype) for operands of dtype `d`; refuse dtypes that the op does not take."""
         assert self.result is not None
         compute, result = self.result(self, d)
-        if d.stored is not d and self.name not in _MOVING:  # float8 is stored and converted, and hardly more
-            if self.name not in ("eq", "ne", "isnan", "any", "all"):
+        if d.stored is not d and self.float8 != "moved":  # float8 is stored and converted, and hardly more
+            if self.float8 != "read":
                 raise no_float8(self.name, d)
             compute = float32
         if compute.kind not in self.dtypes:
@@ -146,6 +142,7 @@ def op(
     number: Callable[..., Any] | None = None,
     operand: Callable[..., Any] | None = None,
     keeps_format: int = 0,
+    float8: str = "",
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
 
@@ -170,6 +167,8 @@ def op(
             seen with its dtypes, floats beside floating tensors are handed on unasked.
         operand: called as `operand(op, dtype)` with the dtype of each operand as it came, to refuse some.
         keeps_format: of how many dims one of the first two operands may be whose memory format such results have too.
+        float8: what is done with float8, which no kernel computes in: "moved" as views are, whatever the elements are; "read",
+            that is computed in float32; by default it is refused.
     """
 
     def declare(body: Callable[..., Any]) -> Any:
@@ -178,7 +177,7 @@ def op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
             grad_name_of=grad_name_of, name=name, scatter=scatter, strides=strides, start=start, fixed=fixed,
-            number=number, operand=operand, keeps_format=keeps_format,
+            number=number, operand=operand, keeps_format=keeps_format, float8=float8,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)

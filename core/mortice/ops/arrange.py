@@ -78,7 +78,7 @@ def flipud(input: Any) -> Any:
     return flip(input, 0)
 
 
-@op(shape=same, kernel="roll", name="roll")
+@op(shape=same, kernel="roll", name="roll", float8="moved")
 def _roll(k: Any, x: Any, /, *, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Shift along axes."""
     return k.roll(x, shifts=shifts, axes=axes)
@@ -141,7 +141,7 @@ def _interleaved(shape: tuple[int, ...], reps: tuple[int, ...]) -> tuple[tuple[i
     return tuple(v for n in shape for v in (1, n)), tuple(v for n, r in zip(shape, reps) for v in (r, n))
 
 
-@op(shape=_repeated, name="repeat")
+@op(shape=_repeated, name="repeat", float8="moved")
 def _repeat(k: Any, x: Any, /, *, reps: tuple[int, ...]) -> Any:
     """Lay copies side by side."""
     shape = tuple(k.shape_of(x))
@@ -294,7 +294,7 @@ def _triangle(
     where = resolve(device)
     if dtype.kind not in "iu":
         raise DTypeError(f"{name}: not implemented for {dtype}. Use an integer dtype.")
-    check_dtype(name, dtype, where)
+    check_dtype(name, dtype, where, computes=True)
     # Each row ends, or begins, one column later than the one before.
     left = _climbed(row, offset) - _climbed(row, offset - col)
     total = row * col - left if upper else left
@@ -351,7 +351,7 @@ def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) ->
     return Size(batch)
 
 
-@op(shape=_embedded, name="diag_embed")
+@op(shape=_embedded, name="diag_embed", float8="moved")
 def _diag_embed(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Put the last axis on a diagonal of zeros."""
     shape = _embedded("diag_embed", k.shape_of(x), offset=offset, axis1=axis1, axis2=axis2)
@@ -465,7 +465,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return filled(Size((0,)), 0, input.dtype, input._device)
+        return filled("combinations", Size((0,)), 0, input.dtype, input._device)
     n = input.shape[0]
     of = n + r - 1 if with_replacement and n else n
     if r <= of and math.lgamma(of + 1) - math.lgamma(r + 1) - math.lgamma(of - r + 1) > 63 * math.log(2):
@@ -485,7 +485,7 @@ def block_diag(*tensors: Any) -> Any:
     """Put matrices on the diagonal of one of zeros."""
     parts = many("block_diag", tensors)
     if not parts:
-        return filled(Size((1, 0)), 0, get_default_dtype(), resolve(None))
+        return filled("block_diag", Size((1, 0)), 0, get_default_dtype(), resolve(None))
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
@@ -499,7 +499,8 @@ def block_diag(*tensors: Any) -> Any:
     rows, left = [], 0
     for x in parts:
         h, w = tuple(x.shape)
-        beside = [filled(Size((h, left)), 0, d, x._device), x, filled(Size((h, width - left - w)), 0, d, x._device)]
+        zeros = [filled("block_diag", Size((h, n)), 0, d, x._device) for n in (left, width - left - w)]
+        beside = [zeros[0], x, zeros[1]]
         rows.append(cat(beside, 1))
         left += w
     return cat(rows, 0)

@@ -21,7 +21,7 @@ from mortice.tensor import TensorBase, make
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum"]
 
 
-@op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where")
+@op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where", float8="moved")
 def _where(k: Any, condition: Any, x: Any, y: Any, /) -> Any:
     """Choose x where the condition holds, else y; broadcasting."""
     return k.where(condition, x, y)

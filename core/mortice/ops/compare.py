@@ -24,13 +24,13 @@ __all__ = [
 # ---- order ----
 
 
-@op(result=comparison, shape=broadcast, kernel="equal", number=wrap_operand)
+@op(result=comparison, shape=broadcast, kernel="equal", number=wrap_operand, float8="read")
 def eq(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x equals y."""
     return k.equal(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="not_equal", number=wrap_operand)
+@op(result=comparison, shape=broadcast, kernel="not_equal", number=wrap_operand, float8="read")
 def ne(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x differs from y; nan differs from everything."""
     return k.not_equal(x, y)
@@ -67,7 +67,7 @@ not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 # ---- single values ----
 
 
-@op(result=comparison, shape=same, name="isnan", kernel="isnan", dtypes="fc")
+@op(result=comparison, shape=same, name="isnan", kernel="isnan", dtypes="fc", float8="read")
 def _isnan(k: Any, x: Any, /) -> Any:
     """Tell where x is not a number."""
     return k.isnan(x)

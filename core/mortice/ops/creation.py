@@ -42,27 +42,24 @@ __all__ = [
 ]  # fmt: skip
 
 
-def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
-    """Make a tensor of one number."""
-    dtype = check_dtype("full", dtype, device)
+def filled(name: str, shape: Size, value: Any, dtype: DType, device: Device) -> Any:
+    """Make a tensor of one number, for the function `name`."""
+    dtype = check_dtype(name, dtype, device)
     if value and dtype.kind in "iub":
         value = fit([value], dtype)[0]
     if isinstance(value, complex) and dtype.kind != "c":
         if value.imag:
-            raise RuntimeError(f"full: value cannot be converted to type {dtype.name} without overflow; got {value}.")
+            raise RuntimeError(f"{name}: value cannot be converted to type {dtype.name} without overflow; got {value}.")
         value = value.real
     if dtype.kind == "f" and not -448 < value < 448:
-        value = hold("full", value, dtype)
+        value = hold(name, value, dtype)
     try:
         stored = dtype.stored
         if stored is not dtype:
             value = as_stored(value, dtype)
         return make(device.backend.full(shape, value, dtype=stored, device=device), device, dtype, shape)
     except (MemoryError, ValueError, OverflowError) as error:
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_back.f_globals is globals():
-            frame = frame.f_back  # the function that was called
-        raise out_of_memory(frame.f_code.co_name, shape, dtype, error) from None
+        raise out_of_memory(name, shape, dtype, error) from None
 
 
 # ---- filled ----
@@ -80,7 +77,7 @@ def full(
     if dtype is None:  # an array library's own bool is, to PyTorch, just some number
         odd = type(value) is bool and fill_value is not value and not isinstance(fill_value, TensorBase)
         dtype = get_default_dtype() if odd else scalar_dtype(value)
-    made = filled(shape, value, dtype, resolve(device))
+    made = filled("full", shape, value, dtype, resolve(device))
     return given("full", made, out, requires_grad, pin_memory)
 
 
@@ -131,7 +128,7 @@ def zeros(
         return import_module("mortice.sparse").nothing("zeros", shape, dtype, device, requires_grad, layout=layout)
     if out is not None:
         dtype, device = kind_of("zeros", out, dtype, device, layout)
-    return given("zeros", filled(shape, 0, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
+    return given("zeros", filled("zeros", shape, 0, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
 def ones(
@@ -142,7 +139,7 @@ def ones(
     shape = sized("ones", sizes, size)
     if out is not None:
         dtype, device = kind_of("ones", out, dtype, device, layout)
-    return given("ones", filled(shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
+    return given("ones", filled("ones", shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
 def _leftover(dtype: DType) -> Any:
@@ -164,7 +161,7 @@ def empty(
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device, layout)
     dtype = dtype or get_default_dtype()
-    made = filled(shape, _leftover(dtype), dtype, resolve(device))
+    made = filled("empty", shape, _leftover(dtype), dtype, resolve(device))
     if memory_format is not None:
         made = in_format(made, memory_format)
     return given("empty", made, out, requires_grad, pin_memory)
@@ -180,7 +177,7 @@ def scalar_tensor(
 
 
 def _like(
-    input: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool, size: Any = None,
+    name: str, input: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool, size: Any = None,
     memory_format: Any = None, layout: Any = None,
 ) -> Any:  # fmt: skip
     where = input._device if device is None else resolve(device)
@@ -188,7 +185,7 @@ def _like(
     if size is not None:
         if not value and input.layout is not strided:
             made = import_module("mortice.sparse").nothing
-            return made("new_zeros", size, dtype or input.dtype, device or input.device, requires_grad, layout=input.layout)
+            return made(name, size, dtype or input.dtype, device or input.device, requires_grad, layout=input.layout)
     else:
         if layout is not None or input._device.level is not None:
             layout = input.layout if layout is None else layout
@@ -198,7 +195,7 @@ def _like(
         shape = input.shape
         if keeps(memory_format) and (order := dense_order(input)) is not None:
             shape = Size([shape[d] for d in order])
-    made = filled(shape, value, dtype or input.dtype, where)
+    made = filled(name, shape, value, dtype or input.dtype, where)
     if order is not None:
         made = in_order(made, order)
     elif memory_format is not None:
@@ -211,7 +208,7 @@ def zeros_like(
     memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
+    return _like("zeros_like", input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def ones_like(
@@ -219,7 +216,7 @@ def ones_like(
     memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make ones of the same shape, dtype and device."""
-    return _like(input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
+    return _like("ones_like", input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def empty_like(
@@ -228,7 +225,7 @@ def empty_like(
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, of the same shape, dtype and device."""
     value = _leftover(dtype or input.dtype)
-    return _like(input, value, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
+    return _like("empty_like", input, value, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def full_like(
@@ -236,7 +233,8 @@ def full_like(
     layout: Any = None, memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the same shape, dtype and device with one number."""
-    return _like(input, number(fill_value), dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
+    value = number(fill_value)
+    return _like("full_like", input, value, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def new_zeros(
@@ -244,7 +242,7 @@ def new_zeros(
     layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, pin_memory, sized("new_zeros", sizes, size))
+    return _like("new_zeros", self, 0, dtype, device, requires_grad, pin_memory, sized("new_zeros", sizes, size))
 
 
 def new_ones(
@@ -252,7 +250,7 @@ def new_ones(
     layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 1, dtype, device, requires_grad, pin_memory, sized("new_ones", sizes, size))
+    return _like("new_ones", self, 1, dtype, device, requires_grad, pin_memory, sized("new_ones", sizes, size))
 
 
 def new_empty(
@@ -261,7 +259,7 @@ def new_empty(
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
     wanted = sized("new_empty", sizes, size)
-    return _like(self, _leftover(dtype or self.dtype), dtype, device, requires_grad, pin_memory, wanted)
+    return _like("new_empty", self, _leftover(dtype or self.dtype), dtype, device, requires_grad, pin_memory, wanted)
 
 
 def new_full(
@@ -269,7 +267,7 @@ def new_full(
     layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the given size with one number, in this tensor's dtype and on its device."""
-    return _like(self, number(fill_value), dtype, device, requires_grad, pin_memory, check_sizes("new_full", (size,)))
+    return _like("new_full", self, number(fill_value), dtype, device, requires_grad, pin_memory, check_sizes("new_full", (size,)))
 
 
 def new_tensor(
@@ -334,7 +332,7 @@ def _arange(
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}.")
     where = resolve(device)
-    dtype = check_dtype("arange", dtype, where)
+    dtype = check_dtype("arange", dtype, where, computes=True)
     _countable("arange", dtype, "iuf")
     count: Any = max(-((start - end) // step), 0) if whole else (end - start) / step
     if count * dtype.itemsize >= 1 << 63:
@@ -433,7 +431,7 @@ def linspace(
     if out is not None:
         dtype, device = kind_of("linspace", out, dtype, device)
     where = resolve(device)
-    dtype = check_dtype("linspace", _spaced("linspace", start, end, dtype), where)
+    dtype = check_dtype("linspace", _spaced("linspace", start, end, dtype), where, computes=True)
     if dtype.kind in "iuf":
         start, end = hold("linspace", start, dtype), hold("linspace", end, dtype)
     k = where.backend
@@ -473,7 +471,7 @@ def logspace(
     if out is not None:
         dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
-    dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where)
+    dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where, computes=True)
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     base = float(number(base))

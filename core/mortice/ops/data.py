@@ -60,17 +60,14 @@ def _pinned(t: Any) -> Any:
     return t.pin_memory()
 
 
-_STORING = frozenset("full tensor eye as_tensor from_numpy frombuffer load TypedStorage from_file".split())  # what takes float8
-
-
-def check_dtype(name: str, dtype: Any, device: Device) -> DType:
-    """Refuse what is no dtype, and dtypes that the device does not have."""
+def check_dtype(name: str, dtype: Any, device: Device, computes: bool = False) -> DType:
+    """Refuse what is no dtype, and dtypes that the device does not have; of float8, which it only stores, what `computes`."""
     found = dtype if dtype.__class__ is DType else as_dtype(name, dtype)
     if found not in (known := device.backend.dtypes(device)):
         if found.stored in known:
-            if name in _STORING:
-                return found
-            raise no_float8(name, found)
+            if computes:
+                raise no_float8(name, found)
+            return found
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
 
@@ -479,7 +476,7 @@ def _tell_of_fixed(ndarray: Any) -> None:
 def from_numpy(ndarray: Any) -> Any:
     """Make a tensor that shares the memory of a NumPy array."""
     if not is_ndarray(ndarray):
-        raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
+        raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}. mortice.tensor(...) takes it and copies.")
     where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
     _tell_of_fixed(ndarray)
     found = _lent(ndarray, where, False)

@@ -396,7 +396,7 @@ def _frequencies(
     n, where = whole(name, "n", n), resolve(device)
     if n < 0:
         raise ShapeError(f"{name}: expected n to be at least 0; got {n}.")
-    dtype = check_dtype(name, dtype or (get_default_dtype() if out is None else out.dtype), where)
+    dtype = check_dtype(name, dtype or (get_default_dtype() if out is None else out.dtype), where, computes=True)
     if dtype.kind not in "fc":
         raise DTypeError(f"{name}: requires a floating point or complex dtype; got {dtype}.")
     start, stop = counted(n)

@@ -37,7 +37,7 @@ __all__ = [
 def _value_tensor(name: str, x: Any, value: Any) -> Any:
     """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
     if not isinstance(value, TensorBase):
-        return filled(SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
+        return filled(name, SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
     if value.shape:
         raise RuntimeError(
             f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
@@ -139,7 +139,7 @@ def slice_scatter(
 # ---- filling ----
 
 
-@op(shape=same, name="fill")
+@op(shape=same, name="fill", float8="moved")
 def _fill(k: Any, x: Any, value: Any, /) -> Any:
     """Return x's shape filled with a 0-d value."""
     return k.copy(k.broadcast_to(value, tuple(k.shape_of(x))))

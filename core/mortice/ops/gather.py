@@ -233,7 +233,7 @@ def _scatter_with(
     if 0 not in index.shape:
         _in_range(name, index, base.shape[axis], axis)
     if not isinstance(src, TensorBase):
-        src = filled(index.shape, hold(name, src, x.dtype), x.dtype, x._device)
+        src = filled(name, index.shape, hold(name, src, x.dtype), x.dtype, x._device)
     else:
         src = _as_far(_lift(src), index)
     if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
@@ -353,7 +353,7 @@ def _scattered(
 ) -> Any:
     src = value if src is None else src
     if src.__class__ in REAL and isinstance(index, TensorBase) and input.dtype in (float32, float64) and -3e38 < src < 3e38:
-        src = filled(index.shape, src, input.dtype, input._device)  # a number that surely fits
+        src = filled("scatter", index.shape, src, input.dtype, input._device)  # a number that surely fits
     return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None and not more else None
 
 

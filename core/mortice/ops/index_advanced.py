@@ -22,7 +22,7 @@ def _taken(name: str, shape: Size, indices: Size, *, axis: int) -> Size:
     return Size((*tuple(shape)[:axis], *indices, *tuple(shape)[axis + 1 :]))
 
 
-@op(shape=_taken, fixed=("indices",), kernel="take", name="take", grad_name="IndexBackward0")
+@op(shape=_taken, fixed=("indices",), kernel="take", name="take", grad_name="IndexBackward0", float8="moved")
 def _take(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     """Pick positions (1-D) along an axis."""
     return k.take(x, indices, axis=axis)
@@ -44,7 +44,7 @@ _index_add.vjp(
 )
 
 
-@op(shape=same, fixed=("indices",), kernel="index_write", name="index_write", grad_name="IndexPutBackward0")
+@op(shape=same, fixed=("indices",), kernel="index_write", name="index_write", grad_name="IndexPutBackward0", float8="moved")
 def _index_write(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Replace slices at positions (1-D) along an axis; of a repeated position the last write stays."""
     return k.index_write(x, indices, values, axis=axis)

@@ -78,7 +78,7 @@ def _same_as_first(name: str, shape: Size, value: Any, *, key: Any) -> Size:
     return shape
 
 
-@op(shape=_same_as_first, name="setitem", grad_name="CopySlices")
+@op(shape=_same_as_first, name="setitem", grad_name="CopySlices", float8="moved")
 def _set_slice(k: Any, x: Any, value: Any, /, *, key: Any) -> Any:
     """Return x with the region at a basic key replaced."""
     return k.setitem(k.copy(x), key, value)

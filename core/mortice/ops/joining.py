@@ -44,7 +44,7 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
     return Size(first)
 
 
-@op(shape=_joined, name="cat", grad_name="CatBackward0")
+@op(shape=_joined, name="cat", grad_name="CatBackward0", float8="moved")
 def _cat(k: Any, /, *tensors: Any, axis: int) -> Any:
     """Join along an existing dim; where channels are last in the memory of all, they are in the result's."""
     if (
@@ -117,7 +117,7 @@ def _stacked(name: str, *shapes: Size, axis: int) -> Size:
     return remembered(tuple(sizes))
 
 
-@op(shape=_stacked, name="stack", grad_name="StackBackward0")
+@op(shape=_stacked, name="stack", grad_name="StackBackward0", float8="moved")
 def _stack(k: Any, /, *tensors: Any, axis: int) -> Any:
     """Join along a new dim."""
     return k.stack(tensors, axis)

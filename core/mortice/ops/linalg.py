@@ -408,7 +408,7 @@ def lu_unpack(
             f"{LU_pivots.dtype}."
         )
     _check_dims("lu_unpack", LU_data)
-    empty = filled(Size((0,)), 0, LU_data.dtype, LU_data._device)
+    empty = filled("lu_unpack", Size((0,)), 0, LU_data.dtype, LU_data._device)
     low, up = (_lower(LU_data), _upper(LU_data)) if unpack_data else (empty, empty)
     p = _permutation(_order("lu_unpack", LU_pivots, LU_data), LU_data.dtype) if unpack_pivots else empty
     return write_all("lu_unpack", out, return_types.lu_unpack(p, low, up))
@@ -589,7 +589,7 @@ def torch_svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: An
     if not compute_uv:
         m, n = tuple(input.shape)[-2:]
         lead = tuple(input.shape)[:-2]
-        zeros = [filled(Size((*lead, size, size)), 0, input.dtype, input._device) for size in (m, n)]
+        zeros = [filled("svd", Size((*lead, size, size)), 0, input.dtype, input._device) for size in (m, n)]
         return write_all("svd", out, return_types.svd(zeros[0], factor.svdvals(input), zeros[1]))
     u, s, vh = factor.svd(input, full_matrices=not some)
     return write_all("svd", out, return_types.svd(u, s, contiguous(adjoint(vh))))

@@ -29,7 +29,7 @@ def _rows(name: str, weight: Size, indices: Size, **attrs: Any) -> Size:
     return Size((*indices, *tuple(weight)[1:]))
 
 
-@op(shape=_rows, name="embedding", fixed=("indices",), dtypes="buifc")
+@op(shape=_rows, name="embedding", fixed=("indices",), dtypes="buifc", float8="moved")
 def _embedding(k: Any, weight: Any, indices: Any, /, *, padding_idx: int | None, scale_grad_by_freq: bool) -> Any:
     """Return the rows of a table at indices of any shape."""
     return k.embedding(weight, indices)

@@ -34,7 +34,8 @@ def _by_mode(node: Any) -> str:
 
 
 @op(
-    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=5
+    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=5,
+    float8="moved",
 )
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""

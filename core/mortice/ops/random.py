@@ -119,7 +119,7 @@ def _draw(
     name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any, like: Any = None
 ) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
-    check_dtype(name, dtype, device)
+    check_dtype(name, dtype, device, computes=True)
     if dtype.kind == "c":
         parts = _draw(name, kernel, Size((*shape, 2)), dtype.to_real(), device, generator)
         joined = cast(parts[..., 0], dtype) + cast(parts[..., 1], dtype) * 1j
@@ -299,7 +299,7 @@ def _integers(
     low, high = operator.index(low), operator.index(high)
     if low >= high:
         raise RuntimeError(f"{name} expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    dtype = check_dtype(name, dtype, device)
+    dtype = check_dtype(name, dtype, device, computes=True)
     high = _fitting(name, low, high, dtype)
     made = _usual(name, "random_integers", generator, shape, int64, device, low, high, shape)
     if made is not None:
@@ -357,7 +357,7 @@ def randperm(
     if out is not None:
         dtype, device = kind_of("randperm", out, dtype, device)
     where = resolve(device)
-    dtype = check_dtype("randperm", dtype or int64, where)
+    dtype = check_dtype("randperm", dtype or int64, where, computes=True)
     if dtype.kind in "bc":
         raise DTypeError(f"randperm: not implemented for {dtype}; expected integers or floats.")
     most = 2 / _limits(dtype).eps + 1 if dtype.kind == "f" else _limits(dtype).max + 1

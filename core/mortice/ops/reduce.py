@@ -309,13 +309,13 @@ def nanmean(
 # ---- truth ----
 
 
-@op(result=comparison, shape=reduced, kernel="any", name="any")
+@op(result=comparison, shape=reduced, kernel="any", name="any", float8="read")
 def _any(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Tell whether any element is nonzero."""
     return k.any(x, axis=axis, keepdims=keepdims)
 
 
-@op(result=comparison, shape=reduced, kernel="all", name="all")
+@op(result=comparison, shape=reduced, kernel="all", name="all", float8="read")
 def _all(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Tell whether every element is nonzero."""
     return k.all(x, axis=axis, keepdims=keepdims)

@@ -62,7 +62,7 @@ def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
 _diagonal.vjp(x=_diagonal_back, jvp="linear")
 
 
-@op(shape=_diagonal_shape, name="diagonal_copy")
+@op(shape=_diagonal_shape, name="diagonal_copy", float8="moved")
 def _diagonal_copy(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Copy a diagonal over two dims, where the backend cannot show it."""
     return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
@@ -71,7 +71,7 @@ def _diagonal_copy(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) ->
 _diagonal_copy.vjp(x=_diagonal_back, jvp="linear")
 
 
-@op(shape=same, kernel="diagonal_write", grad_name="DiagonalScatterBackward0")
+@op(shape=same, kernel="diagonal_write", grad_name="DiagonalScatterBackward0", float8="moved")
 def diagonal_write(k: Any, x: Any, part: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Return x with a diagonal replaced."""
     return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
@@ -148,7 +148,7 @@ def _unfold(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
 _unfold.vjp(x=_window_back, jvp="linear")
 
 
-@op(shape=_window_shape, name="unfold_copy")
+@op(shape=_window_shape, name="unfold_copy", float8="moved")
 def _unfold_copy(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
     """Copy windows along an axis, where the backend cannot show them."""
     return k.sliding_window(x, axis=axis, size=size, step=step)
@@ -198,7 +198,7 @@ def _strided(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
 _strided.vjp(x=_strided_back, jvp="linear")
 
 
-@op(shape=_strided_shape, name="as_strided_copy")
+@op(shape=_strided_shape, name="as_strided_copy", float8="moved")
 def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
     """Copy with any strides, where the backend cannot show it."""
     return k.strided(x, shape=shape, strides=steps, offset=offset)

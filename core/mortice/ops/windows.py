@@ -36,9 +36,9 @@ def _window(
     n, where = whole(name, "the window length", length), resolve(device)
     if n < 0:
         raise ShapeError(f"{name} requires non-negative window_length, got window_length={n}")
-    dtype = check_dtype(name, dtype, where)
+    dtype = check_dtype(name, dtype, where, computes=True)
     if n < 2:
-        return finish(filled(Size((n,)), 1.0, dtype, where), requires_grad, pin_memory)
+        return finish(filled(name, Size((n,)), 1.0, dtype, where), requires_grad, pin_memory)
     points = arange(n, dtype=_wide(where.backend, where, dtype), device=where)
     return finish(cast(formula(points, n - 1 if symmetric else n), dtype), requires_grad, pin_memory)
 
