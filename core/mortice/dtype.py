@@ -184,7 +184,8 @@ def as_dtype(name: str, d: Any) -> DType:
     try:
         return _BUILTIN[d]
     except (KeyError, TypeError):
-        advice = f" Use mortice.{d}." if isinstance(d, str) and d in CLASS_NAMES else ""
+        own = d if isinstance(d, str) else str(getattr(d, "name", getattr(d, "__name__", "")))  # NumPy's have theirs
+        advice = f" Use mortice.{own}." if own in CLASS_NAMES else ""
         raise TypeError(f"{name}: expected dtype to be a mortice dtype; got {d!r}.{advice}") from None
 
 

@@ -62,7 +62,7 @@ def put(k: Any, x: Any, steps: Steps, part: Any) -> Any:
 
 
 # The formulas move values and nothing else, so complex ones need no conjugation.
-@op(result=promote, shape=same, grad_name="CopySlices", holomorphic=False)
+@op(result=promote, shape=same, grad_name="CopySlices", holomorphic=False, float8="moved")
 def view_scatter(k: Any, x: Any, part: Any, /, *, steps: Steps) -> Any:
     """Replace what a view of x shows."""
     return put(k, x, steps, part)

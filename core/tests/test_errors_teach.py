@@ -1,5 +1,6 @@
 """Errors say in PyTorch's words what is wrong, and then what to do about it; no switch is needed."""
 
+import io
 import re
 import subprocess
 import sys
@@ -13,7 +14,16 @@ from mortice.nn import functional as F
 from mortice.utils.data import DataLoader
 
 WRONG = {
-    "a dtype's name": (lambda: mt.zeros(1, dtype="float32"), "expected dtype to be a mortice dtype", "Use mortice.float32."),
+    "a dtype's name": (lambda: mt.zeros(1, dtype="float32"), "zeros: expected dtype to be a mortice dtype", "Use mortice.float32."),
+    "another library's dtype": (
+        lambda: mt.ones_like(mt.ones(1), dtype=type("int8", (), {})), "ones_like: expected dtype to be a mortice dtype", "Use mortice.int8."
+    ),
+    "too few to write": (
+        lambda: mt.zeros(3, 4).__setitem__(0, mt.ones(3)), "setitem: The expanded size of the tensor (4) must match", "Tensor sizes: [3]"
+    ),
+    "layers in a list": (lambda: mt.optim.SGD([], lr=0.1), "optimizer got an empty parameter list.", "those in an nn.ModuleList"),
+    "a list as an array": (lambda: mt.from_numpy([1.0]), "expected np.ndarray; got list.", "mortice.tensor(...) takes it"),
+    "a checkpoint read as text": (lambda: mt.load(io.StringIO("text")), "load: ", "Open it with open(path, 'rb')."),
     "a dtype's name for a device": (
         lambda: mt.ones(1).to("float16"), "device type at start of device string: float16", "a dtype: use mortice.float16."
     ),

@@ -166,6 +166,11 @@ def test_a_namespace_that_narrows_to_32_bits_says_what_to_do() -> None:
         from_namespace(without("int64", int64=np.int32), register=False)
 
 
+def test_a_namespace_that_makes_no_arrays_for_a_device_is_refused_with_what_it_raised() -> None:
+    with pytest.raises(PluginError, match=r"zeros\(\(0,\), dtype=bool, device=None\) raised TypeError: .*'device'"):
+        from_namespace(without("zeros", zeros=lambda shape, dtype=None: np.zeros(shape, dtype)), register=False)
+
+
 def test_a_taken_name_is_refused_and_the_same_call_gives_the_same_backend(registry: None) -> None:
     first = from_namespace(np, "twice")
     assert from_namespace(np, "twice") is first

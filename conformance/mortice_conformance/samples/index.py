@@ -46,7 +46,7 @@ _WRITES = [(((4, 5), (5,)), {"key": 1}), (((4, 5), ()), {"key": slice(None, None
            (((4, 5), (4, 2)), {"key": (slice(None), slice(4, 0, -2))}), (((4, 5), (1, 5)), {"key": Ellipsis})]  # fmt: skip
 sample("view_scatter", _write, call=_write_call, kind="exact", cases=_WRITES, edges=[(((), ()), {"key": Ellipsis})],
        misuse=[(lambda: mt.zeros(2, 3).__setitem__(0, mt.ones(2)),
-                "expand: The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0. "
+                "setitem: The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0. "
                 "Target sizes: [3]. Tensor sizes: [2].")])  # fmt: skip
 sample("setitem", _write, kind="exact",
        cases=[(((4, 5), (5,)), {"key": (1,)}), (((4, 5), ()), {"key": (slice(None, None, 2),)}),

@@ -75,14 +75,18 @@ def kept_only(xp: Any, device: Any) -> dict[DType, Any]:
     return {d: native for d, native in more.items() if native is not None and native not in found.values()}
 
 
-def check_vital(xp: Any, found: dict[DType, Any], device: str) -> None:
+def check_vital(xp: Any, found: dict[DType, Any], device: str, native: Any) -> None:
     """Refuse a device without the dtypes that nothing works without."""
     lacking = [n for n in _VITAL if n not in {d.name for d in found}]
     if lacking:
+        try:
+            said = f"gave an array of {xp.zeros((0,), dtype=getattr(xp, lacking[0]), device=native).dtype}"
+        except Exception as error:
+            said = f"raised {type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise PluginError(
             f"namespace {title(xp)}: expected {', '.join(_VITAL)} on device '{device}'; {', '.join(lacking)} "
-            f"{'is' if len(lacking) == 1 else 'are'} not there. Where the library has 64-bit types behind a switch, set the "
-            "switch first; or name other devices by devices={...}."
+            f"{'is' if len(lacking) == 1 else 'are'} not there: zeros((0,), dtype={lacking[0]}, device={native!r}) {said}. Where the "
+            "library has 64-bit types behind a switch, set the switch first; or name other devices by devices={...}."
         )
 
 

@@ -130,7 +130,7 @@ class NamespaceBackend(Backend):
         self._dtypes, self._kept = self._dtypes | kept, frozenset(kept)
         self._names = {native: d for d, native in self._dtypes.items()}
         self._offered: dict[str, frozenset[DType]] = {}
-        inspection.check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"))
+        inspection.check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"), first)
         self.mutable = inspection.writes_in_place(xp, first) if mutable is None else mutable
         self._reverses = inspection.reverses(xp)
         self._updates = not self.mutable and inspection.updates(xp, first)

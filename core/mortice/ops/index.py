@@ -28,7 +28,7 @@ from mortice.ops.index_advanced import (
     positions,
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
-from mortice.ops.movement import cast, clone, expand, reshape, transfer
+from mortice.ops.movement import cast, clone, expand, expanded, reshape, transfer
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make, steps_since
@@ -403,7 +403,7 @@ def assign_view(target: Any, value: Any) -> None:
     lead = len(value.shape) - len(target.shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
-    copy_(target, value if value.shape == target.shape else expand(value, target.shape))
+    copy_(target, value if value.shape == target.shape else expanded("setitem", value, target.shape))
 
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:

@@ -98,7 +98,7 @@ _call.CAST = cast
 TENSOR_KERNELS.define("astype", cast)
 
 
-@op(shape=same, kernel="copy", grad_name="CloneBackward0")
+@op(shape=same, kernel="copy", grad_name="CloneBackward0", float8="moved")
 def _clone(k: Any, x: Any, /) -> Any:
     """Copy into memory of its own; gradients pass through."""
     return k.copy(x)
@@ -191,7 +191,7 @@ def _view(k: Any, x: Any, /, *, shape: Size, axis: Any = None) -> Any:
 _view.vjp(x=_reshape_back, jvp="linear")
 
 
-@op(shape=_view_shape, grad_name="UnsafeViewBackward0")
+@op(shape=_view_shape, grad_name="UnsafeViewBackward0", float8="moved")
 def _reshape(k: Any, x: Any, /, *, shape: Size) -> Any:
     """Copy into another shape, where strides do not allow a view."""
     return k.reshape(x, shape)
@@ -411,11 +411,11 @@ def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:
 
 
 @lru_cache(4096)
-def _sizes_to(wanted: Size, shape: Size) -> Size:
+def _sizes_to(name: str, wanted: Size, shape: Size) -> Size:
     lead = len(wanted) - len(shape)
     if lead < 0:
         raise ShapeError(
-            f"expand: the number of sizes provided ({len(wanted)}) must be greater or equal to the number of "
+            f"{name}: the number of sizes provided ({len(wanted)}) must be greater or equal to the number of "
             f"dimensions in the tensor ({len(shape)}); got {list(wanted)} for {list(shape)}."
         )
     out = []
@@ -424,13 +424,13 @@ def _sizes_to(wanted: Size, shape: Size) -> Size:
         if n == -1:
             if i < lead:
                 raise ShapeError(
-                    f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+                    f"{name}: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
                     f"{i}; got {list(wanted)} for {list(shape)}."
                 )
             n = have
         elif n < 0 or (have != 1 and have != n):
             raise ShapeError(
-                f"expand: The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                f"{name}: The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
                 f"dimension {i}. Target sizes: {list(wanted)}. Tensor sizes: {list(shape)}."
             )
         out.append(n)
@@ -439,7 +439,12 @@ def _sizes_to(wanted: Size, shape: Size) -> Size:
 
 def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
     """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
-    return _expand(input, shape=_sizes_to(as_sizes("expand", sizes if size is None else (size,)), input.shape))
+    return expanded("expand", input, as_sizes("expand", sizes if size is None else (size,)))
+
+
+def expanded(name: str, input: Any, shape: Size) -> Any:
+    """Expand a tensor to a shape, for the function `name`."""
+    return _expand(input, shape=_sizes_to(name, shape, input.shape))
 
 
 def broadcast_to(input: Any, size: Any) -> Any:
@@ -481,7 +486,7 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
 # ---- memory formats: orders of strides; values never change ----
 
 
-@op(shape=same, kernel="contiguous", name="contiguous", grad_name="CloneBackward0")
+@op(shape=same, kernel="contiguous", name="contiguous", grad_name="CloneBackward0", float8="moved")
 def _row_major_copy(k: Any, x: Any, /) -> Any:
     """Copy into row-major order."""
     return k.contiguous(x)

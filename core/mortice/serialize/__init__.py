@@ -202,7 +202,7 @@ def _read(
         text = f"load: expected a checkpoint of PyTorch or mortice; {name!r} is none, or is damaged."
         if not head:
             raise Empty(f"{text} It has no bytes from where it stands: call .seek(0) first?")
-        raise UnpicklingError(text)
+        raise UnpicklingError(text + " Open it with open(path, 'rb')." * isinstance(head, str))
     archive = Reader(file, name, bool(mapped))
     if "constants.pkl" in archive:
         raise UnpicklingError(f"load: {name!r} holds a TorchScript program, which has code; save a state_dict instead.")
