@@ -66,9 +66,8 @@ PUBLIC = {
     "ops": "_nn=nn",
     "ops.arguments": "_numpy_names=numpy_names",
     "ops.arrange": (
-        "as_strided_ block_diag cartesian_prod column_stack combinations concat concatenate diag diag_embed diagflat "
-        "diagonal_scatter dstack flip fliplr flipud hstack meshgrid repeat_interleave roll rot90 row_stack tile tril "
-        "tril_indices triu triu_indices unravel_index vstack"
+        "as_strided_ block_diag cartesian_prod combinations diag diag_embed diagflat diagonal_scatter flip fliplr "
+        "flipud meshgrid repeat_interleave roll rot90 tile tril tril_indices triu triu_indices unravel_index"
     ),
     "ops.blend": "addcdiv addcmul lerp",
     "ops.bounds": "clamp clamp_max clamp_min clip fmax fmin maximum minimum",
@@ -110,7 +109,7 @@ PUBLIC = {
         "frac_ gcd_ i0_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ "
         "round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_"
     ),
-    "ops.joining": "cat stack",
+    "ops.joining": "cat column_stack concat concatenate dstack hstack row_stack stack vstack",
     "ops.linalg": (
         "cholesky=torch_cholesky cholesky_inverse cholesky_solve det=torch_det inverse logdet lu=torch_lu "
         "lu_solve=torch_lu_solve lu_unpack qr=torch_qr slogdet=torch_slogdet svd=torch_svd triangular_solve"

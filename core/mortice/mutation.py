@@ -22,7 +22,7 @@ from mortice.op import op
 from mortice.rules import floating, holds, promote, same
 from mortice.shape import broadcast
 from mortice.strides import OVERLAP, layout, overlaps, span
-from mortice.tensor import INFERENCE, TensorBase, make
+from mortice.tensor import FROM_FUNCTION, INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,13 +75,6 @@ view_scatter.vjp(
 )
 
 
-def writes_leaf(what: str = "a leaf", how: str = "is being") -> RuntimeError:
-    """Return PyTorch's error for a write into a leaf, with what to do in a note: its text is compared."""
-    error = RuntimeError(f"{what} Variable that requires grad {how} used in an in-place operation.")
-    error.add_note("Do it under no_grad(), or to a clone of the leaf.")
-    return error
-
-
 def check_writable(name: str, t: Any) -> None:
     """Refuse in-place operations that autograd could not follow."""
     if t.is_inference() and not modes.inference:
@@ -94,56 +87,20 @@ def check_writable(name: str, t: Any) -> None:
     base = t._base
     if base is not None:
         if t._note and (t._rg or base._rg):
-            raise RuntimeError(_forbidden_view(t._note))
-        if base._node is None and (t._rg or base._rg):
-            raise writes_leaf("a view of a leaf")
-    elif t._rg and t._node is None:
-        raise writes_leaf()
+            from mortice.refused import forbidden_view
+
+            raise RuntimeError(forbidden_view(t._note))
+        leaf = base._node is None and (t._rg or base._rg)
+    else:
+        leaf = t._rg and t._node is None
+    if leaf:
+        from mortice.refused import writes_leaf
+
+        raise writes_leaf("a leaf" if base is None else "a view of a leaf")
 
 
 # Filled in by `levels`: the value at the level of the tensor that receives it.
 INTO_LEVEL: Callable[[Any, Any], Any] = lambda t, value: value
-FROM_FUNCTION = "function: "  # how the note of a view that a custom Function returned begins
-
-
-def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
-    """Return PyTorch's message about a view whose in-place change cannot be recorded."""
-    if note.startswith("no_grad"):
-        mode, inside, now = "no_grad", "no_grad", "with grad mode enabled"
-        if note != mode:
-            mode, inside, now = "inference", "inference_mode", "in normal mode"
-        return (
-            f"A view was created in {mode} mode and {how} {now}. Given that this use case is ambiguous "
-            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-            f"both inside the {inside} block (if you don't want the inplace to be tracked) or both outside (if you want "
-            "the inplace to be tracked)."
-        )
-    which = note.removeprefix(FROM_FUNCTION).rpartition("Backward")[0]
-    if note.startswith(FROM_FUNCTION):
-        return (
-            f"Output {which} is a view and {how}. This view was created inside a custom "
-            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
-            "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
-            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
-        )
-    return (
-        f"Output {which} is a view and {how}. This view is the output of a function that returns multiple views. Such "
-        "functions do not allow the output views to be modified inplace. You should replace the inplace operation by "
-        "an out-of-place one."
-    )
-
-
-class RefusedNode(Node):
-    """The place in the graph of a view of `no_grad` or a Function after its base was written: no gradient can be right."""
-
-    __slots__ = ("note",)
-
-    def __init__(self, view: Any) -> None:
-        self.seq, self.edges, self.extra, self.note = next_seq(), (), None, view._note
-        self.device, self.shape, self.dtype = view._device, view.shape, view.dtype
-
-    def pull(self, g: Any, graph: bool) -> Any:
-        raise RuntimeError(_forbidden_view(self.note, "its base or another view of its base has been modified inplace"))
 
 
 def assign(t: Any, value: Any, fresh: bool) -> Any:
@@ -155,7 +112,9 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
         value = INTO_LEVEL(t, value)
     recording = modes.grad and (t._rg or value._rg)
     if recording and t._storage is not None and t._note and t._viewed is not None:
-        raise RuntimeError(_forbidden_view(t._note))
+        from mortice.refused import forbidden_view
+
+        raise RuntimeError(forbidden_view(t._note))
     old = before_rebase(t) if recording else None
     write(t, value._buffer, fresh)
     if recording:
@@ -192,6 +151,8 @@ def rebase(t: Any, value: Any, old: Any) -> None:
     for view in base.own_storage().live():
         if view._viewed is base:
             if view._note.startswith(("no_grad", FROM_FUNCTION)):
+                from mortice.refused import RefusedNode
+
                 view._rejoin(True, RefusedNode(view))
             else:
                 again = replay(TENSOR_KERNELS, base, view.view_steps[skip:])

@@ -134,6 +134,7 @@ def _laid_out_like(backend: Any, g: Any, data: Any) -> Any:
 
 
 INFERENCE = "inference"  # the note of what was made under inference_mode, which views inherit
+FROM_FUNCTION = "function: "  # how the note of a view that a custom Function returned begins
 
 # Threads that run backward at the same time may add to the same `.grad`.
 _adding = threading.RLock()

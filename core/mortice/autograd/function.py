@@ -12,11 +12,12 @@ from mortice.autograd import function_levels
 from mortice.autograd.gradients import laid_out, zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, set_recording, special
-from mortice.mutation import FROM_FUNCTION, before_rebase, rebase, writes_leaf
+from mortice.mutation import before_rebase, rebase
 from mortice.node import TENSOR_KERNELS, unbroadcast
 from mortice.notice import warn
+from mortice.refused import writes_leaf
 from mortice.saved import PackedValue, forward_trace, modified_in_place
-from mortice.tensor import TensorBase, make
+from mortice.tensor import FROM_FUNCTION, TensorBase, make
 
 
 class _Saved:

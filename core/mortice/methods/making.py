@@ -11,10 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mortice.ops import creation, strided
+    from mortice.ops import creation, random_fill, strided
     from mortice.ops import random as randoms
 else:
     creation, strided, randoms = family("ops.creation"), family("ops.strided"), family("ops.random")
+    random_fill = family("ops.random_fill")
 
 
 class Making(TensorBase):
@@ -24,9 +25,9 @@ class Making(TensorBase):
 
     # ---- random ----
 
-    uniform_, normal_, bernoulli_, random_ = randoms.uniform_, randoms.normal_, randoms.bernoulli_, randoms.random_
-    exponential_, cauchy_, geometric_ = randoms.exponential_, randoms.cauchy_, randoms.geometric_
-    log_normal_, bernoulli, multinomial = randoms.log_normal_, randoms.bernoulli, randoms.multinomial
+    uniform_, normal_, bernoulli_, random_ = random_fill.uniform_, random_fill.normal_, random_fill.bernoulli_, random_fill.random_
+    exponential_, cauchy_, geometric_ = random_fill.exponential_, random_fill.cauchy_, random_fill.geometric_
+    log_normal_, bernoulli, multinomial = random_fill.log_normal_, randoms.bernoulli, randoms.multinomial
 
     # ---- creation ----
 

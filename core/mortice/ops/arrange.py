@@ -1,4 +1,4 @@
-"""Rearranged copies: flips, rolls, repeats, triangles, diagonal matrices, grids, and joins by NumPy's names."""
+"""Rearranged copies: flips, rolls, repeats, triangles, diagonal matrices and grids."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import empty, filled, finish, resolve
 from mortice.ops.data import check_dtype, range_of, tensor
 from mortice.ops.index_advanced import _take
-from mortice.ops.joining import _tensors, cat, stack
+from mortice.ops.joining import cat, stack
 from mortice.ops.movement import cast, clone, contiguous, expand, permute, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
-from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
+from mortice.ops.views import atleast_2d, flatten, many
 from mortice.rules import same
 from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod
 from mortice.tensor import TensorBase, make
 
 __all__ = [
-    "as_strided_", "block_diag", "cartesian_prod", "column_stack", "combinations", "concat", "concatenate",
-    "diag", "diag_embed", "diagflat", "diagonal_scatter", "dstack", "flip", "fliplr", "flipud", "hstack",
-    "meshgrid", "repeat_interleave", "roll", "rot90", "row_stack", "tile", "tril", "tril_indices", "triu",
-    "triu_indices", "unravel_index", "vstack",
+    "as_strided_", "block_diag", "cartesian_prod", "combinations", "diag", "diag_embed", "diagflat", "diagonal_scatter", "flip",
+    "fliplr", "flipud", "meshgrid", "repeat_interleave", "roll", "rot90", "tile", "tril", "tril_indices", "triu", "triu_indices",
+    "unravel_index",
 ]  # fmt: skip
 
 # ---- reversing and rolling ----
@@ -413,7 +412,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     return diagonal_write(input, cast(src, input.dtype), offset=operator.index(offset), axis1=axis1, axis2=axis2)
 
 
-# ---- grids and joins ----
+# ---- grids ----
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
@@ -504,53 +503,6 @@ def block_diag(*tensors: Any) -> Any:
         rows.append(cat(beside, 1))
         left += w
     return cat(rows, 0)
-
-
-def hstack(tensors: Any, *, out: Any = None) -> Any:
-    """Join along dim 1, vectors along dim 0."""
-    parts = [atleast_1d(x) for x in _tensors("hstack", tensors)]
-    if not parts:
-        raise RuntimeError("hstack expects a non-empty TensorList")
-    return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
-
-
-def vstack(tensors: Any, *, out: Any = None) -> Any:
-    """Join along dim 0; vectors count as rows."""
-    parts = [atleast_2d(x) for x in _tensors("vstack", tensors)]
-    if not parts:
-        raise RuntimeError("vstack expects a non-empty TensorList")
-    return cat(parts, 0, out=out)
-
-
-def row_stack(tensors: Any, *, out: Any = None) -> Any:
-    """Join along dim 0: another name of vstack."""
-    return vstack(tensors, out=out)
-
-
-def dstack(tensors: Any, *, out: Any = None) -> Any:
-    """Join along dim 2."""
-    parts = [atleast_3d(x) for x in _tensors("dstack", tensors)]
-    if not parts:
-        raise RuntimeError("dstack expects a non-empty TensorList")
-    return cat(parts, 2, out=out)
-
-
-def column_stack(tensors: Any, *, out: Any = None) -> Any:
-    """Join along dim 1; vectors count as columns."""
-    parts = _tensors("column_stack", tensors)
-    if not parts:
-        raise RuntimeError("column_stack expects a non-empty TensorList")
-    return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
-
-
-def concat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
-    """Join along an existing dim: another name of cat."""
-    return cat(tensors, dim, axis=axis, out=out)
-
-
-def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
-    """Join along an existing dim: another name of cat."""
-    return cat(tensors, dim if axis is None else axis, out=out)
 
 
 # ---- changes of a tensor's own shape ----

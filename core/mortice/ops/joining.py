@@ -1,4 +1,4 @@
-"""Joining tensors: cat along a dim, stack along a new one; by NumPy's names they are in `arrange`."""
+"""Joining tensors: cat along a dim, stack along a new one, and both by NumPy's names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.movement import cast, reshape
-from mortice.shape import Size, check_dim, remembered
+from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d
+from mortice.shape import Size, check_dim, prod, remembered
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["cat", "stack"]
+__all__ = ["cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack"]
 
 
 def _joined(name: str, *shapes: Size, axis: int) -> Size:
@@ -152,3 +153,53 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
         raise RuntimeError("stack expects a non-empty TensorList.")
     made = _stack(*parts, axis=check_dim("stack", dim if axis is None else axis, len(parts[0].shape) + 1))
     return made if out is None else _call.WRITE_OUT("stack", out, made, reads=parts)
+
+
+# ---- by NumPy's names ----
+
+
+def hstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 1, vectors along dim 0."""
+    parts = [atleast_1d(x) for x in _tensors("hstack", tensors)]
+    if not parts:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
+
+
+def vstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 0; vectors count as rows."""
+    parts = [atleast_2d(x) for x in _tensors("vstack", tensors)]
+    if not parts:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return cat(parts, 0, out=out)
+
+
+def row_stack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 0: another name of vstack."""
+    return vstack(tensors, out=out)
+
+
+def dstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 2."""
+    parts = [atleast_3d(x) for x in _tensors("dstack", tensors)]
+    if not parts:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return cat(parts, 2, out=out)
+
+
+def column_stack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 1; vectors count as columns."""
+    parts = _tensors("column_stack", tensors)
+    if not parts:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
+
+
+def concat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Join along an existing dim: another name of cat."""
+    return cat(tensors, dim, axis=axis, out=out)
+
+
+def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Join along an existing dim: another name of cat."""
+    return cat(tensors, dim if axis is None else axis, out=out)
