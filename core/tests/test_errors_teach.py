@@ -21,6 +21,15 @@ WRONG = {
     "too few to write": (
         lambda: mt.zeros(3, 4).__setitem__(0, mt.ones(3)), "setitem: The expanded size of the tensor (4) must match", "Tensor sizes: [3]"
     ),
+    "what another size selects": (
+        lambda: mt.masked_select(mt.ones(4), mt.ones(5) > 0), "masked_select: The size of tensor a (4) must match", "Reshape or expand"
+    ),
+    "a mask of another size": (
+        lambda: mt.ones(4).masked_fill(mt.ones(5) > 0, 1.0), "masked_fill: The size of tensor a (4) must match", "Reshape or expand"
+    ),
+    "a bias of another size": (
+        lambda: mt.addmm(mt.ones(7), mt.ones(2, 3), mt.ones(3, 4)), "addmm: The expanded size of the tensor (4)", "Tensor sizes: [7]"
+    ),
     "layers in a list": (lambda: mt.optim.SGD([], lr=0.1), "optimizer got an empty parameter list.", "those in an nn.ModuleList"),
     "a list as an array": (lambda: mt.from_numpy([1.0]), "expected np.ndarray; got list.", "mortice.tensor(...) takes it"),
     "a checkpoint read as text": (lambda: mt.load(io.StringIO("text")), "load: ", "Open it with open(path, 'rb')."),

@@ -20,7 +20,7 @@ from mortice.ops.index import _set_plainly
 from mortice.ops.index_advanced import _index_write, _take, flat_nonzero
 from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, reshape
-from mortice.ops.views import broadcast_tensors, cut, select
+from mortice.ops.views import common, cut, select
 from mortice.rules import hold, same
 from mortice.shape import SCALAR, broadcast, check_dim, prod
 from mortice.strides import layout
@@ -55,6 +55,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if not isinstance(mask, TensorBase) or mask.dtype is not bool_:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
+    if mask.shape != input.shape:
+        broadcast("masked_fill", input.shape, mask.shape)  # says what does not fit, where `where` would
     if isinstance(value, TensorBase):
         made = bounds._where(mask, _value_tensor("masked_fill", input, value), input)
         return contiguous(named(made, "MaskedFillBackward1"))
@@ -77,7 +79,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     """Read the elements where the mask is true, as a vector."""
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
-    x, mask = broadcast_tensors(input, mask)
+    x, mask = common("masked_select", input, mask)
     made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
     return made if out is None else _call.WRITE_OUT("masked_select", out, made, reads=(x, mask))
 
@@ -91,7 +93,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
         )
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
-    x, mask = broadcast_tensors(input, mask)
+    x, mask = common("masked_scatter", input, mask)
     places = flat_nonzero(mask)
     count = places.shape[0]
     if prod(source.shape) < count:

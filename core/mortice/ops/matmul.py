@@ -17,7 +17,7 @@ from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.fill import zero
-from mortice.ops.movement import cast, expand, is_row_major, permute, reshape, unsqueeze
+from mortice.ops.movement import cast, expand, expanded, is_row_major, permute, reshape, unsqueeze
 from mortice.rules import number_of
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase
@@ -260,7 +260,7 @@ def _plus(name: str, input: Any, factor: Any, product: Any, beta: Any, alpha: An
     if input.dtype is not d:
         raise DTypeError(f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {d.name}.")
     input = cast(input, product.dtype)
-    added = expand(input, product.shape) if input.shape != product.shape else input
+    added = expanded(name, input, product.shape) if input.shape != product.shape else input
     if beta == 0:
         if product._device is not input._device:  # of two sparse tensors perhaps, and `input` is dense
             product = product.to_dense()

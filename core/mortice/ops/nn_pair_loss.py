@@ -9,7 +9,7 @@ from mortice.op import op
 from mortice.ops.data import number, range_of
 from mortice.ops.movement import cast
 from mortice.ops.unary import slope_of_abs
-from mortice.ops.views import broadcast_tensors
+from mortice.ops.views import common
 from mortice.shape import SCALAR, Size, prod
 
 
@@ -26,8 +26,8 @@ def _each(k: Any, g: Any, x: Any, reduction: str) -> Any:
     return k.multiply(g, 1.0 / max(prod(k.shape_of(x)), 1)) if reduction == "mean" else g
 
 
-def _together(input: Any, target: Any) -> Any:
-    return (input, target) if input.shape == target.shape else broadcast_tensors(input, target)
+def _together(name: str, input: Any, target: Any) -> Any:
+    return (input, target) if input.shape == target.shape else common(name, input, target)
 
 
 # ---- of differences ----
@@ -52,7 +52,7 @@ _mse_loss.vjp(
 
 def mse_loss(input: Any, target: Any, reduction: str) -> Any:
     """Return the squared differences, reduced."""
-    return _mse_loss(*_together(input, target), reduction=reduction)
+    return _mse_loss(*_together("mse_loss", input, target), reduction=reduction)
 
 
 @op(shape=_reduced_shape, name="smooth_l1_loss", dtypes="f", grad_name="SmoothL1LossBackward0")
@@ -91,7 +91,7 @@ _smooth_l1_loss.vjp(
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str, beta: float) -> Any:
     """Return the smooth absolute differences, reduced."""
-    return _smooth_l1_loss(*_together(input, target), reduction=reduction, beta=number(beta))
+    return _smooth_l1_loss(*_together("smooth_l1_loss", input, target), reduction=reduction, beta=number(beta))
 
 
 @op(shape=_reduced_shape, name="huber_loss", dtypes="f", grad_name="HuberLossBackward0")
@@ -113,7 +113,7 @@ _huber_loss.vjp(
 
 def huber_loss(input: Any, target: Any, reduction: str, delta: float) -> Any:
     """Return Huber's function of the differences, reduced."""
-    loss = _huber_loss(*_together(input, target), reduction=reduction, delta=number(delta))
+    loss = _huber_loss(*_together("huber_loss", input, target), reduction=reduction, delta=number(delta))
     return cast(loss, input.dtype)  # also beside a wider target
 
 
@@ -189,4 +189,4 @@ _with_logits.vjp(
 
 def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str) -> Any:
     """Return the binary cross entropy of logits, reduced."""
-    return _with_logits(*_together(input, target), reduction=reduction)
+    return _with_logits(*_together("binary_cross_entropy_with_logits", input, target), reduction=reduction)

@@ -19,7 +19,7 @@ from mortice.ops.movement import cast, permute, reshape
 from mortice.ops.reduce import spread
 from mortice.ops.unary import slope_of_abs
 from mortice.rules import real_part, reduced
-from mortice.shape import check_dim, check_dims, prod
+from mortice.shape import broadcast, check_dim, check_dims, prod
 
 
 @op(
@@ -185,6 +185,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Add up products along a dim, the first factor conjugated; the rest broadcasts."""
     if x.dtype is not y.dtype:
         raise DTypeError(f"linalg.vecdot: Expected x and y to have the same dtype; got {x.dtype} and {y.dtype}.")
+    broadcast("linalg.vecdot", x.shape, y.shape)
     product = mul(conj(x), y)
     check_dim("linalg.vecdot", dim, len(product.shape))
     made = product.sum(dim, dtype=x.dtype)

@@ -540,11 +540,13 @@ def many(name: str, tensors: Sequence[Any]) -> list[Any]:
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Expand tensors to their common shape."""
-    parts = many("broadcast_tensors", tensors)
-    if not parts:
-        return ()
-    shape = broadcast("broadcast_tensors", *[x.shape for x in parts])
-    return tuple([x if x.shape == shape else expand(x, shape) for x in parts])
+    return common("broadcast_tensors", *many("broadcast_tensors", tensors))
+
+
+def common(name: str, *tensors: Any) -> tuple[Any, ...]:
+    """Expand tensors to their common shape, for the function `name`."""
+    shape = broadcast(name, *[x.shape for x in tensors]) if tensors else None
+    return tuple([x if x.shape == shape else expand(x, shape) for x in tensors])
 
 
 def _at_least(name: str, tensors: Sequence[Any], lift: Any) -> Any:
