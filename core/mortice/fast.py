@@ -3,8 +3,8 @@
 `core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
 `record_one` and `record_two`, `OpNode.pull` and `owns`, `graph.give_slots`, `ops.index.getitem`, `tensor.make`,
 `TensorBase.own_storage`, `_share`, `size`, `data` and `_accumulate`, `Size.__getitem__`, `ops.random._draw` and `_moved`,
-`ops.random_fill._fill`, `ops.arguments.numpy_names`, `modes.autocasting`, and `mutation.quickly`, `directly`, `write` and `plain` do in the
-usual case.
+`ops.random_fill._fill`, `ops.arguments.numpy_names`, `modes.autocasting`, and `mutation.quickly`, `directly`, `write` and
+`plain` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast*.py compare the two.
 """

@@ -444,8 +444,8 @@ class Reading(Owner):
             raise UnpicklingError(
                 f"load: the file asks for {full}, which is no tensor, container or plain value (Unsupported "
                 f"global: GLOBAL {full} was not an allowed global by default); nothing of it was executed. Save a state_dict() "
-                f"instead of whole objects, tensors and lists instead of arrays{self._hint(module)}, or, if you trust the file, allow the name "
-                "with mortice.serialization.add_safe_globals."
+                f"instead of whole objects, tensors and lists instead of arrays{self._hint(module)}, or, if you trust the file, allow the "
+                "name with mortice.serialization.add_safe_globals."
             )
         return found
 
