@@ -439,11 +439,11 @@ def _sizes_to(name: str, wanted: Size, shape: Size) -> Size:
 
 def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
     """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
-    return expanded("expand", input, as_sizes("expand", sizes if size is None else (size,)))
+    return _expand(input, shape=_sizes_to("expand", as_sizes("expand", sizes if size is None else (size,)), input.shape))
 
 
 def expanded(name: str, input: Any, shape: Size) -> Any:
-    """Expand a tensor to a shape, for the function `name`."""
+    """Expand a tensor to a shape as `expand` does, which a frame more would slow, for the function `name`."""
     return _expand(input, shape=_sizes_to(name, shape, input.shape))
 
 
