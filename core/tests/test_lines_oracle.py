@@ -95,6 +95,7 @@ t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.require
 t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)
 t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])); grad(t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])).sum(), nn)
 grad(t.segment_reduce(nn, "min", lengths=t.tensor([5])).sum(), nn)
+t.linalg.vector_norm(d, 1j); t.linalg.norm(d, 1 + 0j); t.linalg.matrix_norm(w, 2 + 0j); t.linalg.norm(w, 1j)
 [grad(t.segment_reduce(nn, "prod", lengths=t.tensor([n, 5 - n]), initial=2.0).sum(), nn) for n in (2, 3, 4)]
 grad(t.scatter_reduce(d, 0, t.tensor([1, 1, 1, 2, 2]), nn, "amax").sum(), nn)
 [t.special.zeta(t.tensor(n), t.tensor([inf, -inf, 0.5, -0.5, 2.0])) for n in (inf, -inf, 2.0, 1.5, 1.0)]; t.polygamma(1, t.tensor(inf))

@@ -494,6 +494,11 @@ def test_classes_of_storages_make_typed_ones(tmp_path):
         mt.IntStorage.from_buffer(bytes(8))
     with pytest.raises(ValueError, match="expected byte_order 'native', 'little' or 'big'; got 'x'"):
         mt.IntStorage.from_buffer(bytes(8), "x")
+    whole = mt.IntStorage([-1, 0, 2])
+    assert whole.type().endswith(".IntStorage") and whole.int().data_ptr() != whole.data_ptr()
+    for name, want in (("float", [-1, 0, 2]), ("int", [-1, 0, 2]), ("bool", [True, False, True]), ("complex_double", [-1, 0, 2])):
+        assert getattr(whole, name)().tolist() == want
+    assert whole.complex_float().dtype is mt.complex64 and whole.bfloat16().type().endswith(".BFloat16Storage")
     counted = bytes(range(1, 7))
     for order in ("big", "little"):
         want = [int.from_bytes(counted[i : i + 2], order) for i in (0, 2, 4)]
