@@ -51,7 +51,7 @@ t.Size([1]) + (1.5,); t.Size([1]) + [2]; t.Size([1]) * 2.0
 [t.Size([True, np.int64(2), t.tensor(3)]) + (4,), (0,) + t.Size([1]), 2 * t.Size([1]), t.Size(range(3))[1:], t.Size(np.array([2, 3]))]
 [type(n) for n in t.Size([True, t.tensor(3)])]; (t.Size([2]) * np.array([3])).tolist(); (t.Size([2]) + np.array([1])).tolist()
 [t.is_anomaly_enabled(), t.set_anomaly_enabled(True, False), t.is_anomaly_check_nan_enabled(), t.set_anomaly_enabled(False)]
-t.broadcast_shapes((1, -2)); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
+t.broadcast_shapes((1, -2)); t.broadcast_shapes((1, 2), (2, -3)); t.broadcast_shapes(-2, 3); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
 t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
 t.zeros(); t.ones(dtype=t.int64); t.empty(); t.rand(); t.randn(); t.arange(); t.arange(end=2); t.range(); t.zeros(size=()); t.zeros(())
 x[0, 0].reshape(); x[0, 0].view(); x[0, 0].expand(); x[0, 0].permute(); x[0, 0].repeat(); x[0, 0].tile(); x[0, 0].sum_to_size()
@@ -95,6 +95,8 @@ t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.require
 t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)
 t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])); grad(t.segment_reduce(nn, "max", lengths=t.tensor([3, 2])).sum(), nn)
 grad(t.segment_reduce(nn, "min", lengths=t.tensor([5])).sum(), nn)
+t.linalg.vector_norm(d, 1j); t.linalg.norm(d, 1 + 0j); t.linalg.matrix_norm(w, 2 + 0j); t.linalg.norm(w, 1j)
+[grad(t.segment_reduce(nn, "prod", lengths=t.tensor([n, 5 - n]), initial=2.0).sum(), nn) for n in (2, 3, 4)]
 grad(t.scatter_reduce(d, 0, t.tensor([1, 1, 1, 2, 2]), nn, "amax").sum(), nn)
 [t.special.zeta(t.tensor(n), t.tensor([inf, -inf, 0.5, -0.5, 2.0])) for n in (inf, -inf, 2.0, 1.5, 1.0)]; t.polygamma(1, t.tensor(inf))
 t.vmap(lambda a: t.linspace(a, a + 1, 3))(d.float()).tolist(); t.vmap(lambda a: t.logspace(0, a, 3))(d.float()).tolist()

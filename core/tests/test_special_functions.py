@@ -272,6 +272,13 @@ def test_sinc_of_halves_is_zero_at_integers(dtype):
     assert x.grad.tolist() == wide.grad.to(dtype).tolist()
 
 
+@pytest.mark.parametrize("n, x", [(1, 1e22), (1, 1e30), (2, 1e15), (3, 2e10), (3, 1e12), (4, 5e8)])
+def test_polygamma_far_out_is_a_power(n, x):
+    want = (-1) ** (n + 1) * math.factorial(n - 1) / x**n
+    assert mt.polygamma(n, mt.tensor(x)).item() == pytest.approx(want, rel=1e-6)
+    assert S.zeta(mt.tensor(n + 1.0), mt.tensor(x)).item() == pytest.approx(abs(want) / math.factorial(n), rel=1e-6)
+
+
 def test_zeta_at_its_edges():
     def zeta(x, q):
         return S.zeta(mt.tensor(x, dtype=mt.float64), mt.tensor(q, dtype=mt.float64)).item()

@@ -490,8 +490,21 @@ def test_classes_of_storages_make_typed_ones(tmp_path):
     copied = mt.ByteTensor(mt.ByteStorage.from_buffer(data, offset=1))
     data[1] = 9
     assert copied.tolist() == [2, 3] and mt.IntStorage.from_buffer(bytes(8), "native").tolist() == [0, 0]
-    with pytest.raises(RuntimeError, match="IntStorage.from_buffer: expected byte_order 'native' or '(little|big)'; got None"):
+    with pytest.raises(RuntimeError, match="IntStorage.from_buffer: expected byte_order 'native', 'little' or 'big'; got None"):
         mt.IntStorage.from_buffer(bytes(8))
+    with pytest.raises(ValueError, match="expected byte_order 'native', 'little' or 'big'; got 'x'"):
+        mt.IntStorage.from_buffer(bytes(8), "x")
+    whole = mt.IntStorage([-1, 0, 2])
+    assert whole.type().endswith(".IntStorage") and whole.int().data_ptr() != whole.data_ptr()
+    for name, want in (("float", [-1, 0, 2]), ("int", [-1, 0, 2]), ("bool", [True, False, True]), ("complex_double", [-1, 0, 2])):
+        assert getattr(whole, name)().tolist() == want
+    assert whole.complex_float().dtype is mt.complex64 and whole.bfloat16().type().endswith(".BFloat16Storage")
+    counted = bytes(range(1, 7))
+    for order in ("big", "little"):
+        want = [int.from_bytes(counted[i : i + 2], order) for i in (0, 2, 4)]
+        assert mt.ShortStorage.from_buffer(counted, order).tolist() == want
+        assert mt.ShortStorage.from_buffer(counted, byte_order=order, count=1, offset=2).tolist() == want[1:2]
+    assert mt.ComplexFloatStorage.from_buffer(b"\x40\0\0\0\x40\x80\0\0", "big").tolist() == [2 + 4j]
     (tmp_path / "numbers").write_bytes(mt.arange(3.0).numpy().tobytes())
     assert mt.FloatStorage.from_file(str(tmp_path / "numbers"), size=2).tolist() == [0.0, 1.0]
 

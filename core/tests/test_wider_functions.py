@@ -439,6 +439,10 @@ def test_segments_give_gradients_to_what_they_hold(device):
     for reduce, initial, want in (("max", 2, [0.5, 0.5, 0, 1]), ("max", 2.5, [0, 0, 0, 1]), ("min", 2, [0.5, 0.5, 1, 0])):
         made = mt.segment_reduce(ties, reduce, lengths=lengths, initial=initial)
         assert mt.autograd.grad(made.sum(), ties)[0].tolist() == want
+    # The derivative of a product by its only nan is what the others give.
+    alone = mt.tensor([2.0, math.nan, 3.0, 4.0], requires_grad=True, device=device)
+    (grad,) = mt.autograd.grad(mt.segment_reduce(alone, "prod", lengths=lengths).sum(), alone)
+    assert str(grad.tolist()) == "[nan, 2.0, 4.0, 3.0]"
     for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
         with pytest.raises(RuntimeError, match="segment_reduce: expected"):
             mt.segment_reduce(x, "sum", **wrong)

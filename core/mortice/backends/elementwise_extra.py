@@ -32,7 +32,8 @@ def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
         total = k.add(total, k.pow(k.add(q, float(i)), minus))
     w = k.add(q, 10.0)
     edge = k.pow(w, minus)
-    total = k.add(total, k.divide(k.multiply(edge, w), k.subtract(x, 1.0)))
+    # A power of its own: far out it is in range where `edge` is not.
+    total = k.add(total, k.divide(k.pow(w, k.subtract(1.0, x)), k.subtract(x, 1.0)))
     total = k.add(total, k.multiply(edge, 0.5))
     term = k.multiply(k.divide(edge, w), x)  # step by step, so that powers of w and of x do not leave the range apart
     for j, c in enumerate(_MACLAURIN):
@@ -40,6 +41,7 @@ def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
         for n in (2.0 * j + 1, 2.0 * j + 2):
             term = k.multiply(term, k.divide(k.add(x, n), w))
     first = k.where(k.greater(q, 1.0), math.nan, k.pow(q, minus))
+    total = k.where(k.equal(q, math.inf), math.nan, total)
     return k.where(k.equal(x, math.inf), first, total)  # the first term is the whole, and as in PyTorch no 0
 
 

@@ -83,12 +83,18 @@ class StorageClass(type):
         return isinstance(x, TypedStorage) and x.dtype is cls.dtype and x.device.type == "cpu"
 
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> Any:
-        """Copy elements from a Python buffer, from a byte on; of more bytes than one, they lie as on this machine."""
+        """Copy elements from a Python buffer, from a byte on; those of more bytes than one lie in `byte_order`."""
         from mortice.ops.data import frombuffer
 
-        if cls.dtype.itemsize > 1 and byte_order not in ("native", sys.byteorder):
-            raise RuntimeError(f"{cls.__name__}.from_buffer: expected byte_order 'native' or '{sys.byteorder}'; got {byte_order!r}.")
-        return frombuffer(bytearray(buffer), dtype=cls.dtype, count=count, offset=offset).storage()
+        wide = cls.dtype.itemsize > 1
+        if wide and byte_order not in ("native", "little", "big"):
+            raise (RuntimeError if byte_order is None else ValueError)(
+                f"{cls.__name__}.from_buffer: expected byte_order 'native', 'little' or 'big'; got {byte_order!r}."
+            )
+        made = frombuffer(bytearray(buffer), dtype=cls.dtype, count=count, offset=offset).storage()
+        if wide and byte_order not in ("native", sys.byteorder):
+            made.untyped().byteswap(cls.dtype)
+        return made
 
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> Any:
         """Make one of a file's first elements: with `shared` writes go to the file."""

@@ -81,7 +81,8 @@ _scatter.vjp(x=_scatter_back, values=lambda k, g, indices, axis: k.gather(g, ind
 def _combine(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int, how: str) -> Any:
     """Multiply each element with the values that land on it, or take their largest or smallest.
 
-    After "max nan" and "min nan" the gradient of a nan goes to the nans that landed, else it goes nowhere.
+    After "max nan" and "min nan" the gradient of a nan goes to the nans that landed, else it goes nowhere. After "prod nan" the
+    gradient of the only nan is what the others give, as that of the only zero always is.
     """
     return k.scatter_combine(x, indices, values, axis=axis, how=how.removesuffix(" nan"))
 
@@ -98,22 +99,24 @@ def _count(k: Any, x: Any, indices: Any, mask: Any, values: Any, axis: int) -> A
 
 
 def _combine_x(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
-    if how == "prod":
+    if how.startswith("prod"):
         # Without x itself, so that a zero in x does no harm.
-        return k.multiply(g, k.scatter_combine(k.ones_like(x), indices, values, axis=axis, how=how))
+        return k.multiply(g, k.scatter_combine(k.ones_like(x), indices, values, axis=axis, how="prod"))
     mine = k.where(k.equal(x, out), k.ones_like(x), 0)
     hits = _count(k, mine, indices, _hit(k, values, k.gather(out, indices, axis=axis), how), values, axis)
     return k.divide(k.multiply(g, mine), k.maximum(hits, 1))
 
 
 def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
-    if how == "prod":
+    if how.startswith("prod"):
         zero = k.equal(values, 0)
+        if how.endswith("nan"):
+            zero = k.logical_or(zero, k.isnan(values))
         zeros = k.gather(_count(k, k.zeros_like(x), indices, zero, values, axis), indices, axis=axis)
         twice = k is TENSOR_KERNELS  # of two zeros each is a factor of the other's gradient, which counts in the second
         few = k.logical_or(k.equal(zeros, 1), k.equal(zeros, 2)) if twice else k.equal(zeros, 1)
         left_out = k.logical_and(zero, few)
-        others = k.scatter_combine(x, indices, k.where(left_out, 1, values), axis=axis, how=how)
+        others = k.scatter_combine(x, indices, k.where(left_out, 1, values), axis=axis, how="prod")
         at_zero = k.gather(k.multiply(g, others), indices, axis=axis)
         if twice:
             pairs = k.scatter_add(k.zeros_like(x), indices, k.where(zero, values, 0), axis=axis)

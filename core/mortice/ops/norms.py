@@ -90,6 +90,7 @@ def vector_norm(
     input = as_dtype("linalg.vector_norm", input, dtype)
     if hasattr(ord, "item"):
         ord = number(ord)
+    _real_order("linalg.vector_norm", ord)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg.vector_norm: expected ord to be a number; got {type(ord).__name__}.")
     axes = check_dims("linalg.vector_norm", dim, len(input.shape)) if input.shape else ()
@@ -122,6 +123,7 @@ def matrix_norm(
 ) -> Any:
     """Return the norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
     x = as_dtype("linalg.matrix_norm", input, dtype)
+    _real_order("linalg.matrix_norm", ord)
     if len(x.shape) < 2:
         raise ShapeError(
             f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {list(x.shape)}."
@@ -145,6 +147,11 @@ def matrix_norm(
     else:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     return made if out is None else _call.WRITE_OUT("linalg.matrix_norm", out, made)
+
+
+def _real_order(name: str, order: Any) -> None:
+    if isinstance(order, complex):
+        raise RuntimeError(f"{name}: Expected a non-complex scalar as the order of norm; got {order}.")
 
 
 def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:

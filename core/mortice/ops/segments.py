@@ -21,7 +21,7 @@ from mortice.tensor import TensorBase
 __all__ = ["segment_reduce"]
 
 _START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
-_HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "max nan", "min": "min nan"}
+_HOW = {"sum": "sum", "mean": "sum", "prod": "prod nan", "max": "max nan", "min": "min nan"}
 
 
 @lane_by_lane

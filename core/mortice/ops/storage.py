@@ -240,9 +240,25 @@ class TypedStorage(_Storage):
 
     _untyped_storage = property(untyped)
 
+    def type(self) -> str:
+        """Return the name of PyTorch's class for this dtype, such as "torch.FloatStorage"."""
+        return str(self._memory[:0].to(self.dtype).type()).removesuffix("Tensor") + "Storage"
+
     def __repr__(self) -> str:
         lines = "".join(f" {n}\n" for n in self)
         return f"{lines}[mortice.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def _conversion(name: str, method: str) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return typed_storage(getattr(clone(self._elements()), method)())
+
+    convert.__name__, convert.__doc__ = name, "Return a copy of the elements as another dtype."
+    return convert
+
+
+for _name in "double float half bfloat16 long int short char byte bool complex_double complex_float".split():
+    setattr(TypedStorage, _name, _conversion(_name, _name.replace("complex_", "c")))
 
 
 def untyped_storage(self: Any) -> UntypedStorage:

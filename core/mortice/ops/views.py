@@ -514,8 +514,6 @@ def dsplit(input: Any, *where: Any, indices: Any = None, sections: Any = None) -
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape that shapes broadcast to."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    if any(n < 0 for s in sizes for n in s):
-        raise ValueError("Attempting to broadcast a dimension with negative length!")
     common = [1] * max(map(len, sizes), default=0)
     for i, s in enumerate(sizes):
         for d in range(-1, -len(s) - 1, -1):
@@ -524,6 +522,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
                     f"broadcast_shapes: Attempting to broadcast a dimension of length {s[d]} at {d}! Mismatching argument "
                     f"at index {i} had {s}; but expected shape should be broadcastable to {common}."
                 )
+            if s[d] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             common[d] = s[d] if s[d] != 1 else common[d]
     return Size(common)
 
