@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from mortice.modes import modes, settle
 from mortice.notice import warn
 from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
+from mortice.threads import Local
 
 __all__ = [
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
@@ -32,7 +32,7 @@ __all__ = [
 _FALLBACK = {"cpu": bfloat16, "xla": bfloat16, "tpu": bfloat16}  # the lower dtype of a device type; float16 of others
 
 
-class _State(threading.local):
+class _State(Local):
     """What a thread has switched, by device type."""
 
     def __init__(self) -> None:
