@@ -52,6 +52,7 @@ def test_scan_carries_a_tree_along_a_dim(reverse: bool) -> None:
 
 def test_scan_and_map_refuse_what_they_cannot_go_along() -> None:
     from mortice.functorch.experimental.control_flow import map
+
     from mortice._higher_order_ops.scan import scan
 
     x = mt.arange(6.0).reshape(3, 2)
