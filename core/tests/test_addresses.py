@@ -41,6 +41,7 @@ LEAD = [
     ("_dynamo.config", "reset", mt.compiler.reset),
     ("_functorch", "reset", mt.compiler.reset),
     ("functorch.experimental", "replace_all_batch_norm_modules_", mt.func.replace_all_batch_norm_modules_),
+    ("functorch.experimental.control_flow", "map", importlib.import_module("mortice._higher_order_ops").map),
     ("_functorch.config", "reset", mt.compiler.reset),
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
