@@ -14,9 +14,10 @@ import mortice
 from mortice import Tensor
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
+from mortice.threads import Local
 
 
-class _State(threading.local):
+class _State(Local):
     """What this thread has switched off, and the modes that it is in, innermost last."""
 
     classes_off = modes_off = 0

@@ -12,6 +12,7 @@ from mortice.errors import ShapeError
 from mortice.graph import Node, Slot
 from mortice.modes import modes, set_recording, settle, watch
 from mortice.shape import out_of_memory
+from mortice.threads import elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _AGE = attrgetter("seq")  # Python 3.13.0 falls where memory ends as it makes a lambda
 # Profilers that run: each calls `pull` of a node's puller in its own way.
 watchers: list[Callable[[Any, Any, Any, bool], Sequence[Any]]] = []
+_DEEP = 20  # so many backwards, each called in a formula or hook of the one before, run on the stack of one thread
 
 
 class Run:
@@ -30,6 +32,7 @@ class Run:
 
     def __init__(self, roots: Sequence[Any], selective: bool) -> None:
         self.roots, self.selective = roots, selective
+        self.depth: int = 0 if modes.running is None else modes.running.depth + 1
         self.after: list[Callable[[], None]] = []  # to be called when it ends
 
     @cached_property
@@ -64,7 +67,8 @@ def backward(
     try:
         modes.running = run
         set_recording(create_graph)
-        found = _walk(roots, grads, retain_graph, create_graph or tensors, inputs, accumulate)
+        asked = roots, grads, retain_graph, create_graph or tensors, inputs, accumulate
+        found = _walk(*asked) if run.depth % _DEEP < _DEEP - 1 else elsewhere(lambda: _walk(*asked))
         for fn in run.after:
             fn()
         return found

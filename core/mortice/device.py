@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 from mortice.dtype import DType, float32, float64
+from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ TYPES = (
 )
 
 
-class Chosen(threading.local):
+class Chosen(Local):
     """What this thread has chosen, innermost last: backends and devices of blocks, and the current index of a type."""
 
     backends: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ import functools
 import threading
 
 from mortice.errors import switch
+from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Modes(threading.local):
+class _Modes(Local):
     """Per-thread switches; the class attributes are what a new thread starts with, in a dict of its own."""
 
     grad = True

@@ -41,6 +41,7 @@ LEAD = [
     ("_dynamo.config", "reset", mt.compiler.reset),
     ("_functorch", "reset", mt.compiler.reset),
     ("functorch.experimental", "replace_all_batch_norm_modules_", mt.func.replace_all_batch_norm_modules_),
+    ("functorch.experimental.control_flow", "map", importlib.import_module("mortice._higher_order_ops").map),
     ("_functorch.config", "reset", mt.compiler.reset),
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
@@ -171,6 +172,9 @@ def test_addresses_that_need_no_import() -> None:
     code = """
         import mortice as torch
         torch._dynamo.config.suppress_errors = True
+        for config in (torch._dynamo.config, torch._inductor.config):
+            with config.patch(force_disable_caches=True):
+                config.patch({"cache_size_limit": 9})(print)(hasattr(config, "suppress_errors"))
         torch._inductor.config.triton.unique_kernel_names = True
         torch._functorch.config.enable_autograd_cache = True
         torch.cuda.random.manual_seed(3)
@@ -179,7 +183,7 @@ def test_addresses_that_need_no_import() -> None:
         print(torch.initial_seed(), hasattr(torch._utils, "_flatten_dense_tensors"), hasattr(torch.cuda, "nothing"))
     """
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
-    assert out.stdout == "3 True False\n", out.stderr
+    assert out.stdout == "True\nFalse\n3 True False\n", out.stderr
 
 
 def test_tensors_are_joined_and_split_for_sending() -> None:

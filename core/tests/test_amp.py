@@ -153,9 +153,14 @@ def test_the_switches_one_by_one() -> None:
     finally:
         mt.set_autocast_dtype("cpu", BF)
     assert mt.get_autocast_cpu_dtype() is BF and mt.get_autocast_gpu_dtype() is F16
-    assert mt.is_autocast_available("cpu") and not mt.is_autocast_available("nowhere")
-    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'nowhere'"):
-        autocast("nowhere")
+    assert mt.is_autocast_available("cpu:0") and not mt.is_autocast_available("meta")
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'meta'"):
+        autocast("meta")
+    for call in (autocast, mt.is_autocast_available, mt.is_autocast_enabled, mt.get_autocast_dtype):
+        with pytest.raises(RuntimeError, match="at start of device string: nowhere"):
+            call("nowhere")
+    with autocast("cpu:0"):
+        assert mt.is_autocast_enabled("cpu") and (x @ x).dtype is BF
     with pytest.raises(ValueError, match="of type `str`"):
         autocast(3)  # type: ignore[arg-type]
     with pytest.warns(UserWarning, match="CPU Autocast only supports dtypes of"), autocast("cpu", F32):

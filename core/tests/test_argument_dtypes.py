@@ -95,6 +95,7 @@ def test_a_dtype_gives_what_pytorch_gives(name: str, dtype: str) -> None:
         ("expected target dtype to be Long or Byte, but got int32. Use target.long()", CALLS["nll_loss"]),
         ("multi_margin_loss: expected scalar type Long but found int32. Use target.long()", CALLS["multi_margin_loss"]),
         ("must be long, int, byte or bool tensors; got mortice.int16. Use .long()", CALLS["getitem"]),
+        ("rms_norm: not implemented for 'Int'", ("", lambda t, dtype: t.nn.functional.rms_norm(t.ones(3, dtype=dtype), (3,)))),
         ("kl_div: Integral inputs not supported; got mortice.float32 and mortice.int32", CALLS["kl_div"]),
         ("result type Float can't be cast to the desired output type int32. Use .float().", CALLS["binary_cross_entropy_with_logits"]),
     ],

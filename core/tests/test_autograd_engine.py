@@ -807,3 +807,37 @@ def test_gradients_of_a_step_do_not_read_the_graph_of_the_steps_before():
     assert slope == 97
     (slope,) = mt.autograd.grad(state**3, [state, state])[:1]
     assert slope == 192
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_backwards_within_backwards_are_not_limited_by_the_stack(fail: bool) -> None:
+    """Each hook calls backward, as checkpoints within checkpoints do; threads take turns, with the modes of the first."""
+    left = 300
+    seen: set[tuple[bool, bool]] = set()
+
+    def again(g: mt.Tensor) -> None:
+        nonlocal left
+        left -= 1
+        seen.add((mt.is_grad_enabled(), mt.is_autocast_enabled("cpu")))
+        if left:
+            with mt.enable_grad():
+                nested()
+        elif fail:
+            raise KeyError("the last")
+
+    def nested() -> None:
+        x = leaf(1.0)
+        y = x * 2
+        y.register_hook(again)
+        y.sum().backward()
+        assert x.grad.tolist() == [2.0]
+
+    threads = threading.active_count()
+    with mt.autocast("cpu"):
+        if fail:
+            with pytest.raises(KeyError, match="the last"):
+                nested()
+        else:
+            nested()
+        assert mt.is_autocast_enabled("cpu") and mt.is_grad_enabled()
+    assert left == 0 and threading.active_count() == threads and seen == {(False, True)}

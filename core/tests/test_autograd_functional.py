@@ -41,6 +41,8 @@ def test_jacobian_stays_in_the_graph_on_request() -> None:
     j.sum().backward()
     assert x.grad.item() == 12.0
     assert not functional.jacobian(lambda x: x * x, x).requires_grad
+    whole = functional.jacobian(lambda x, y: (x * y, y.reshape(1)), (x.detach().sum(), t(3.0).sum()))
+    assert [(tuple(p.shape), p.tolist()) for row in whole for p in row] == [((), 3.0), ((), 2.0), ((1,), [0.0]), ((1,), [1.0])]
 
 
 def test_hessian_and_its_products() -> None:

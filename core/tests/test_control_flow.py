@@ -37,6 +37,39 @@ def test_associative_scan_gives_running_results_and_their_gradients(length: int,
     mt.testing.assert_close(grads, expected_grads)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_carries_a_tree_along_a_dim(reverse: bool) -> None:
+    from mortice._higher_order_ops import scan
+
+    x = mt.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    add = lambda carry, part: ({"sum": carry["sum"] + part["x"]}, (carry["sum"] * 2, None))
+    last, (outs, none) = scan(add, {"sum": mt.zeros(2)}, {"x": x}, dim=1, reverse=reverse)
+    assert last["sum"].tolist() == [6.0, 15.0] and none is None
+    assert outs.tolist() == ([[10.0, 22.0], [6.0, 12.0], [0.0, 0.0]] if reverse else [[0.0, 0.0], [2.0, 8.0], [6.0, 18.0]])
+    outs.sum().backward()
+    assert x.grad[0].tolist() == ([0.0, 2.0, 4.0] if reverse else [4.0, 2.0, 0.0])
+
+
+def test_scan_and_map_refuse_what_they_cannot_go_along() -> None:
+    from mortice.functorch.experimental.control_flow import map
+
+    from mortice._higher_order_ops.scan import scan
+
+    x = mt.arange(6.0).reshape(3, 2)
+    pair = map(lambda part, y: (part["a"] + y, part["b"][0] * y), {"a": x, "b": [x]}, mt.ones(2))
+    assert [p.tolist() for p in pair] == [(x + 1).tolist(), x.tolist()]
+    for xs in ({}, [x, 3.0], [x, x[:2]], x[:0], mt.tensor(1.0)):
+        with pytest.raises(RuntimeError, match="map: "):
+            map(lambda s: s, xs)
+    for call, match in (
+        (lambda: scan(None, x, x), "Combine_fn must be a callable"), (lambda: scan(mt.add, [], x), "All init leaves must be a Tensor"),
+        (lambda: scan(lambda c, s: ([c], s), x[0], x), "same tree structure"), (lambda: map(lambda s: 3.0, x), "outputs to be"),
+        (lambda: scan(lambda c, s: (c.double(), s), x[0], x), "float64"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=match):
+            call()
+
+
 def test_associative_scan_refuses_what_has_no_length() -> None:
     from mortice._higher_order_ops import associative_scan
 

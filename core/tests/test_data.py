@@ -143,18 +143,23 @@ def test_a_slow_worker_times_out():
 def test_persistent_workers_serve_several_passes():
     loader = DataLoader(Squares(6), batch_size=2, num_workers=2, persistent_workers=True)
     first = values(loader)
-    pids = [p.pid for p in loader._workers.processes]
+    pids = [p.pid for p in loader._pool.processes]
     assert values(loader) == first
-    assert [p.pid for p in loader._workers.processes] == pids
-    loader._workers.stop()
-    assert not any(p.is_alive() for p in loader._workers.processes)
+    assert [p.pid for p in loader._pool.processes] == pids
+    loader._pool.stop()
+    assert not any(p.is_alive() for p in loader._pool.processes)
 
 
-def test_workers_end_when_the_iterator_is_dropped():
+def test_workers_end_when_the_iterator_is_dropped_or_ends_them():
     iterator = iter(DataLoader(Squares(100), num_workers=2))
     next(iterator)
-    processes = iterator._workers.processes
+    processes = iterator._pool.processes
     del iterator
+    assert not any(p.is_alive() for p in processes)
+    iterator = iter(DataLoader(Squares(100), num_workers=2))
+    processes = iterator._workers
+    assert [p.is_alive() for p in processes] == [True, True]
+    iterator._shutdown_workers()
     assert not any(p.is_alive() for p in processes)
 
 
@@ -280,7 +285,7 @@ def test_large_batches_lie_in_shared_memory():
 
     iterator = iter(DataLoader(Holder(make, 12), batch_size=1, num_workers=1))
     first = next(iterator)
-    slabs = iterator._workers.receivers[0].slabs
+    slabs = iterator._pool.receivers[0].slabs
     assert slabs and all(len(slab) >= first.nbytes for slab in slabs.values())
     kept = [first, *iterator]
     assert [int(b.sum().item()) // 600_000 for b in kept] == list(range(12))
@@ -294,7 +299,7 @@ def test_slabs_are_used_again_and_grow():
     iterator = iter(DataLoader(Holder(make, 40), batch_size=None, num_workers=1))
     for i, x in enumerate(iterator):
         assert x.shape == (20_000 * (1 + i // 10),) and x[0].item() == x[-1].item() == i
-        assert len(iterator._workers.receivers[0].slabs) <= 4
+        assert len(iterator._pool.receivers[0].slabs) <= 4
         del x
 
 

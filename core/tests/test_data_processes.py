@@ -41,7 +41,7 @@ def loader(*args, **options):
     options = {"batch_size": 4, "num_workers": 4, "multiprocessing_context": CONTEXT, **options}
     return DataLoader(Data(*args), **options)
 def pids(it):
-    return [p.pid for p in it._workers.processes]
+    return [p.pid for p in it._pool.processes]
 def main():
 """
 CALL = """

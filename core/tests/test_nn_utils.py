@@ -263,6 +263,7 @@ def test_stateless_functional_call_announces_its_successor():
     with pytest.warns(FutureWarning, match="func.functional_call"):
         out = nn.utils.stateless.functional_call(layer, {"weight": mt.ones(1, 2), "bias": mt.ones(1)}, mt.ones(1, 2))
     assert out.tolist() == [[3.0]]
+    assert nn.utils.stateless._functional_call(layer, {"bias": mt.ones(1)}, mt.zeros(1, 2)).tolist() == [[1.0]]
 
 
 def test_memory_formats_change_nothing():

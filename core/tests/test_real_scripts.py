@@ -378,7 +378,10 @@ def test_names_that_frameworks_ask_for():
     assert not isinstance(2, mt.SymInt) and mt.types.SymInt is mt.SymInt
     assert mt._C._nn._parse_to("cpu", mt.float64)[:2] == (mt.device("cpu"), mt.float64)
     assert mt._C._nn._parse_to(mt.float16)[:2] == (None, mt.float16)
-    assert pytree.LeafSpec() == pytree.tree_structure(1)
+    assert pytree.LeafSpec() == pytree.tree_structure(1) and pytree._register_pytree_node is pytree.register_pytree_node
+    spec = pytree.tree_structure([1, (2, {"a": 3}), [4]])
+    lines = "TreeSpec(list, None, [*,", "  TreeSpec(tuple, None, [*,", "    TreeSpec(dict, ['a'], [*])]),", "  TreeSpec(list, None, [*])])"
+    assert repr(spec) == "\n".join(lines)
     hooks = mt.nn.hooks.HookDict([(1, print)])
     assert dict(hooks) == {1: print} and not hooks.options
     with pytest.raises(NotImplementedError, match="NVIDIA's profilers"), mt.autograd.profiler.emit_nvtx():

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
+import warnings
 import zipfile
 from collections import Counter, OrderedDict
 
@@ -44,6 +45,19 @@ def test_tensors_come_back_bit_for_bit(name, shape):
 def test_containers_and_plain_values_come_back():
     obj = OrderedDict(a=[1, 2.5, None, "text", (True, b"bytes")], b={"lr": 0.1, 3: {1, 2}}, c=mt.float64, d=mt.Size([1, 2]))
     assert round_trip(obj) == obj
+
+
+@pytest.mark.parametrize("write", [pickle.dumps, lambda t: mt.save(t, io.BytesIO())])
+def test_hooks_that_a_file_does_not_keep_are_told_of(write):
+    x, known, layer = mt.ones(2, requires_grad=True), mt.ones(2, requires_grad=True), mt.nn.Linear(1, 1).weight
+    x.register_hook(lambda g: g)
+    layer.register_hook(lambda g: g)
+    known.register_hook(mt.utils.hooks.unserializable_hook(lambda g: g))
+    with pytest.warns(UserWarning, match="backward hook .* will not be serialized"):
+        write(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write([known, layer, x.detach()])
 
 
 def test_the_version_in_a_checkpoint_comes_back():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ __all__ = [
     "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
 
-config = SimpleNamespace()  # takes any setting
+config = import_module("mortice._dynamo.config")  # takes any setting
 
 
 def graph_break(*args: Any, **kwargs: Any) -> None:

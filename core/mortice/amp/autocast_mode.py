@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mortice.amp import lists
 from mortice.backends.plugins import devices_of
+from mortice.device import TYPES, Device
 from mortice.dtype import DType, bfloat16, float16, float32, float64
 from mortice.errors import switch
 from mortice.modes import modes, settle
 from mortice.notice import warn
 from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
+from mortice.threads import Local
 
 __all__ = [
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
@@ -32,7 +33,7 @@ __all__ = [
 _FALLBACK = {"cpu": bfloat16, "xla": bfloat16, "tpu": bfloat16}  # the lower dtype of a device type; float16 of others
 
 
-class _State(threading.local):
+class _State(Local):
     """What a thread has switched, by device type."""
 
     def __init__(self) -> None:
@@ -184,7 +185,7 @@ class autocast:
     ) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device = device_type
+        self.device = device_type = _kind(device_type)
         self.fast_dtype = dtype if dtype is not None else get_autocast_dtype(device_type)
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
@@ -233,35 +234,42 @@ class autocast:
 # ---- the switches one by one ----
 
 
+def _kind(device: str) -> str:
+    """Return the device type that is named, maybe as that of a device, such as "cuda:0"; unknown ones are refused."""
+    return device if device in TYPES else Device(device).type
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Tell whether autocast knows the device type: the CPU, CUDA, and what any backend offers."""
     from mortice.backends.plugins import entries
 
-    return device_type in ("cpu", "cuda") or any(
-        entry.info is not None and device_type in entry.info.device_types for entry in entries().values()
+    kind = _kind(device_type)
+    return kind in ("cpu", "cuda") or any(
+        entry.info is not None and kind in entry.info.device_types for entry in entries().values()
     )
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Tell whether autocast is on in this thread for a device type."""
-    return _state.enabled.get(device_type, False)
+    return _state.enabled.get(_kind(device_type), False)
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Switch autocast on or off in this thread; with one argument, for CUDA."""
     kind, on = ("cuda", device_type) if enabled is None else (device_type, enabled)
-    _state.enabled[kind] = switch("set_autocast_enabled", "enabled", on)
+    _state.enabled[_kind(kind)] = switch("set_autocast_enabled", "enabled", on)
     _switch()
 
 
 def get_autocast_dtype(device_type: str) -> DType:
     """Return the lower dtype for a device type."""
-    return _state.dtypes.get(device_type) or _FALLBACK.get(device_type, float16)
+    kind = _kind(device_type)
+    return _state.dtypes.get(kind) or _FALLBACK.get(kind, float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     """Choose the lower dtype for a device type."""
-    _state.dtypes[device_type] = dtype
+    _state.dtypes[_kind(device_type)] = dtype
 
 
 def is_autocast_cache_enabled() -> bool:

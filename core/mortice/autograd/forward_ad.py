@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 from mortice.levels.dual import DualLevel
+from mortice.threads import Local
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -15,7 +15,7 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Any
 
 
-class _Levels(threading.local):
+class _Levels(Local):
     open: tuple[Any, ...] = ()
 
 

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot
 from mortice.graph import register as register  # tables of hooks are of one kind in all layers
 from mortice.modes import modes, watch
+from mortice.notice import warn
 from mortice.tensor import TensorBase
 
 
@@ -130,6 +131,22 @@ def register_multi_grad_hook(
         return one
 
     return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
+
+
+def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a hook of tensors, of which files need not keep anything, so that nobody is warned that they do not."""
+    vars(f)["__torch_unserializable__"] = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of hooks that a file of the tensor will not have."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function "
+                "with @torch.utils.hooks.unserializable_hook to suppress this warning"
+            )
 
 
 __all__ = [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from mortice.cuda.devices import is_available, place, set_device
 from mortice.device import chosen
+from mortice.threads import Local
 
 
 class Stream:
@@ -151,7 +151,7 @@ class Event:
         return "<mortice.cuda.Event uninitialized>" if self.device is None else f"<mortice.cuda.Event on {self.device}>"
 
 
-class _Current(threading.local):
+class _Current(Local):
     streams: dict[Any, Stream] = {}  # by device; replaced, never written
 
 

@@ -8,7 +8,6 @@ thread, and how tensors cross from one level to another, with gradients both way
 from __future__ import annotations
 
 import functools
-import threading
 
 from mortice import call as _call
 from mortice import mutation as _mutation
@@ -19,6 +18,7 @@ from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
 from mortice.tensor import Storage, TensorBase, make
+from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class DataDependent(RuntimeError):
     """Raised where a value of a whole batch would be needed as one number or one shape."""
 
 
-class _Stack(threading.local):
+class _Stack(Local):
     levels: tuple[Any, ...] = ()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copyreg
+import sys
 from importlib import import_module
 
+from mortice.autograd.graph import warn_if_has_hooks
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
@@ -174,6 +176,8 @@ class Conversion(TensorBase):
         if self._device.is_outline:
             return import_module("mortice.subclasses").pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
+        if not is_parameter(self):
+            warn_if_has_hooks(self)
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
         kept = state_of(self)
         kind, (head, _, rest) = type(self), type(self).__module__.partition(".")
@@ -184,6 +188,12 @@ class Conversion(TensorBase):
     def __setstate__(self, state: Any) -> None:
         """Take over the attributes that a pickle has kept."""
         _take_over(self, *(state if isinstance(state, tuple) else (state, {})))
+
+
+def is_parameter(x: Any) -> bool:
+    """Tell whether a tensor is of the class Parameter, and not called one by its `_is_param` alone."""
+    layers = sys.modules.get("mortice.nn.parameter")
+    return layers is not None and layers.Parameter in type(x).__mro__
 
 
 def slots_of(x: Any) -> dict[str, Any]:

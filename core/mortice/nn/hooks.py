@@ -11,6 +11,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice.autograd.graph import RemovableHandle, register
+from mortice.autograd.graph import unserializable_hook as unserializable_hook  # torch.utils.hooks is here
+from mortice.autograd.graph import warn_if_has_hooks as warn_if_has_hooks
 
 Hook = Callable[..., Any]
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})

@@ -230,7 +230,9 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
         square = k.mean(input * input, axis=tuple(range(len(input.shape) - ndim, len(input.shape))), keepdims=True)
         out = k.divide(input, k.sqrt(k.add(square, eps)))
         return out if weight is None else out * weight
-    out = _rms_norm(input, weight, ndim=ndim, eps=finfo(_wide(input.dtype)).eps if eps is None else eps)[0]
+    if eps is None:  # the op refuses whole numbers, by its own name
+        eps = finfo(_wide(input.dtype)).eps if input.dtype.is_floating_point else 0.0
+    out = _rms_norm(input, weight, ndim=ndim, eps=eps)[0]
     return in_format(out, suggested_format(input))
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import copyreg
 import importlib
 import pickle
-import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mortice.autograd.graph import warn_if_has_hooks
 from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer
 from mortice.device import Device
 from mortice.dtype import DType, int64
 from mortice.lazy import behind
-from mortice.methods.conversion import state_of
+from mortice.methods.conversion import is_parameter, state_of
 from mortice.mutation import replay
 from mortice.ops.creation import arange
 from mortice.ops.movement import permute
@@ -209,9 +209,10 @@ class Pickler(pickle._Pickler):
     def _tensor(self, t: Any) -> Call:
         if hasattr(type(t), "materialize"):  # without a shape yet
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
-        layers = sys.modules.get("mortice.nn.parameter")
-        is_parameter = layers is not None and layers.Parameter in type(t).__mro__  # not one by its `_is_param` alone
-        requires_grad = t._rg and not is_parameter
+        parameter = is_parameter(t)
+        requires_grad = t._rg and not parameter
+        if requires_grad:
+            warn_if_has_hooks(t)
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
         elif t._device.is_outline:
@@ -228,7 +229,7 @@ class Pickler(pickle._Pickler):
         else:
             rebuild, args = _REBUILD_META, (t.dtype, tuple(t.shape), tuple(t.stride()), requires_grad)
         state = state_of(t)
-        if is_parameter:
+        if parameter:
             name = "_rebuild_parameter" + ("_with_state" if state else "")
             rest = (t._rg, OrderedDict(), *((state,) if state else ()))
             return Call(Global("torch._utils", name), (Call(rebuild, args), *rest))

@@ -20,6 +20,7 @@ from mortice.backends.kernels import FreeKernels
 from mortice.device import watching
 from mortice.levels import stack
 from mortice.modes import modes
+from mortice.threads import Local
 
 # Where values cross between the host and a device.
 TRANSFERS = frozenset(
@@ -97,11 +98,11 @@ class Watcher:
         """See the end of it in a process that was forked off, where the rest is not ours to watch."""
 
 
-class _Local(threading.local):
+class _State(Local):
     top: Frame | None = None
 
 
-_local = _Local()
+_local = _State()
 _watchers: tuple[Watcher, ...] = ()
 _waiting = False
 _lock = threading.RLock()

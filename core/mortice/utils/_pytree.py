@@ -147,12 +147,21 @@ def register_pytree_node(
     REGISTERED[cls] = flatten_fn, unflatten_fn  # for transforms
 
 
+_register_pytree_node = _private_register_pytree_node = register_pytree_node  # its first name, and that without checks
+
+
 class TreeSpec(NamedTuple):
     """The form of a nest: the type and context of its container (None for a leaf) and the forms of the children."""
 
     type: Any
     context: Any
     children_specs: tuple[TreeSpec, ...]
+
+    def __repr__(self) -> str:
+        if self.type is None:
+            return "*"
+        children = ",\n".join(map(repr, self.children_specs)).replace("\n", "\n  ")
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
     def is_leaf(self) -> bool:
         """Tell whether it is the form of one leaf."""

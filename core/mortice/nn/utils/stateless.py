@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import mortice
+from mortice.func import functional_call as _functional_call
 from mortice.func.modules import _reparametrize_module  # noqa: F401
 from mortice.notice import warn
 
@@ -18,6 +18,4 @@ def functional_call(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 in favor of `torch.func.functional_call`.",
         FutureWarning,
     )
-    return mortice.func.functional_call(
-        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
-    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)

@@ -105,7 +105,7 @@ class DataLoader(Generic[T]):
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
         self._IterableDataset_len_called: int | None = None
-        self._workers: Workers | None = None
+        self._pool: Workers | None = None
         self.check_worker_number_rationality()
 
     @property
@@ -172,12 +172,12 @@ class DataLoader(Generic[T]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
-        if name in fixed and "_workers" in self.__dict__:
+        if name in fixed and "_pool" in self.__dict__:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_workers": None}
+        return {**self.__dict__, "_pool": None}
 
 
 def _base_seed(generator: Any) -> int:
@@ -269,15 +269,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """A pass over worker processes, each of which has a few batches to work on."""
 
     def __init__(self, loader: Any) -> None:
-        workers: Any = getattr(loader, "_workers", None)
+        workers: Any = getattr(loader, "_pool", None)
         kept = workers is not None and not workers.stopped
         # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
         seed = 0 if kept and not getattr(loader, "seed_samples", False) else _base_seed(loader.generator)
         super().__init__(loader, seed)
-        self._workers: Any = workers if kept else Workers(loader, seed)
+        self._pool: Any = workers if kept else Workers(loader, seed)
         if loader.persistent_workers:
-            loader._workers = self._workers
-        self._pass = self._workers.begin()
+            loader._pool = self._pool
+        self._pass = self._pool.begin()
         self._indices = iter(loader._index_sampler)
         self._asked: dict[int, int] = {}  # the worker of each batch that is under way, in the order of the batches
         self._ready: dict[int, Any] = {}
@@ -286,6 +286,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._turn = itertools.cycle(range(loader.num_workers))
         for _ in range(loader.prefetch_factor * loader.num_workers):
             self._ask()
+
+    @property
+    def _workers(self) -> list[Any]:
+        """The worker processes; libraries name them so, and end them by `_shutdown_workers`."""
+        return self._pool.processes  # type: ignore[no-any-return]
+
+    def _shutdown_workers(self) -> None:
+        self._pool.stop()
 
     def _ask(self, worker: int | None = None) -> None:
         """Ask a worker for another batch: the given one, or the next in turn that still has data."""
@@ -299,7 +307,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         except StopIteration:
             return
         self._asked[self._number] = worker
-        self._workers.ask(worker, self._pass, self._number, *task)
+        self._pool.ask(worker, self._pass, self._number, *task)
         self._number += 1
 
     def _next(self) -> Any:
@@ -321,18 +329,18 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 data.reraise()
             return data
         if not self._loader.persistent_workers:
-            self._workers.stop()
+            self._pool.stop()
         raise StopIteration
 
     def _receive(self) -> None:
-        if self._pass != self._workers.passes:
+        if self._pass != self._pool.passes:
             raise RuntimeError(
                 "DataLoader: its persistent workers have begun another pass, so this iterator has no more batches. Use "
                 "one iterator at a time, or persistent_workers=False."
             )
-        if self._workers.stopped:
+        if self._pool.stopped:
             raise RuntimeError("DataLoader: the workers of this iterator have ended. Begin another pass.")
-        _, (pass_number, number), data = self._workers.answer(self._loader.timeout)
+        _, (pass_number, number), data = self._pool.answer(self._loader.timeout)
         if pass_number == self._pass:
             self._ready[number] = data
 
