@@ -253,6 +253,8 @@ def test_custom_functions_choose_how_they_take_part() -> None:
         assert y.dtype is BF and Exact.apply(x.bfloat16()).dtype is F32
     y.sum().backward()
     assert seen == [F32, True] and not mt.is_autocast_enabled("cpu")
+    # A plain function has no ctx: what is kept for its backward is kept on its first tensor, which stays what it was.
+    assert custom_fwd(lambda x: x + x, device_type="cpu", cast_inputs=F32)(x).dtype is x.dtype is F32
 
 
 def test_training_a_network_under_autocast_and_a_scaler_learns() -> None:

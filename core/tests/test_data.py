@@ -548,7 +548,8 @@ def test_a_loader_can_be_copied_and_its_iterator_not():
         pickle.dumps(iter(DataLoader(Squares(2))))
     with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
         loader.batch_size = 3
-    assert DataLoader[int] and len(iter(DataLoader(Squares(5), 2))) == 3
+    assert all(kind[int] for kind in (DataLoader, Subset, ConcatDataset, ChainDataset, StackDataset, DistributedSampler))
+    assert len(iter(DataLoader(Squares(5), 2))) == 3 and len(DataLoader(Squares(5), 2)._get_iterator()) == 3
 
 
 @pytest.mark.parametrize("workers", [0, 2])

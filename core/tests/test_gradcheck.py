@@ -66,7 +66,12 @@ def test_a_function_may_return_what_requires_grad(fast_mode):
     def asks(x):
         return tuple(y for y in (x * 2, x.detach(), x.sin()) if y.requires_grad)
 
-    assert mt.autograd.gradcheck(asks, (mt.ones(3, dtype=mt.float64, requires_grad=True),), fast_mode=fast_mode)
+    one = mt.ones(3, dtype=mt.float64, requires_grad=True)
+    assert mt.autograd.gradcheck(asks, (one,), fast_mode=fast_mode)
+    for made in (lambda x: (x.detach() * 3, x * 2), lambda x: (x * 2, x.new_tensor(x.max().item()))):
+        assert mt.autograd.gradcheck(made, (one,), fast_mode=fast_mode, check_forward_ad=True, check_undefined_grad=True)
+    with pytest.raises(mt.autograd.GradcheckError, match="expected to be zero"):
+        mt.autograd.gradcheck(lambda x: x.detach() * 3, (one,), fast_mode=fast_mode)
 
 
 @pytest.mark.parametrize("fast", [True, False])

@@ -79,12 +79,24 @@ class Attributes(dict):
     __getattr__ = dict.__getitem__
 
 
+class Options(types.SimpleNamespace):
+    def __init__(self, **kwargs):
+        raise AssertionError("executed")
+
+    @classmethod
+    def of(cls, **kwargs):
+        made = cls.__new__(cls)
+        made.__dict__.update(kwargs)
+        return made
+
+
 Pair = collections.namedtuple("Pair", "x y")
 
 VALUES = {
     "dataclass": Settings(3, (1, 2)), "object": Plain(4), "slots": Slotted(5), "attributes": Attributes(a=1), "namedtuple": Pair(1, [2]),
     "enum": {Colour.BLUE: [Colour.RED]}, "class": Plain, "function": doubled,
     "namespace": argparse.Namespace(lr=0.1, act=doubled, seed=None), "simple": types.SimpleNamespace(a=b""),
+    "options": Options.of(a=[1]),
     "path": pathlib.Path("a", "b"), "moment": datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC),
     "span": datetime.timedelta(1, 2), "default": collections.defaultdict(list, a=[1]), "decimal": decimal.Decimal("1.50"),
     "fraction": fractions.Fraction(1, 3), "types": argparse.Namespace(kind=int, none=type(None), wide=[str, dict]),

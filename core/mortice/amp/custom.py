@@ -25,7 +25,7 @@ def custom_fwd(
 
     @functools.wraps(fwd)
     def run(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_dtype = get_autocast_dtype(device_type)  # not _dtype: plain functions are decorated too, and this is a tensor
         on = is_autocast_enabled(device_type)
         ctx._fwd_used_autocast = on and cast_inputs is None
         if cast_inputs is None or not on:
@@ -44,7 +44,7 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
 
     @functools.wraps(bwd)
     def run(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._dtype):
+        with autocast(device_type, enabled=ctx._fwd_used_autocast, dtype=ctx._fwd_dtype):
             return bwd(ctx, *args, **kwargs)
 
     return run

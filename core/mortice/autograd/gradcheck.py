@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import compress, cycle
 from typing import Any
 
 from mortice import call as _call
@@ -232,15 +233,22 @@ def _check(
     undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool, batched: bool, batched_forward: bool,
 ) -> None:  # fmt: skip
     ts = _inputs(given)
+    kept: list[bool] = []
+
+    def checked(*args: Any) -> list[Any]:
+        return list(compress(_differentiable(func(*args)), kept or cycle([True])))
 
     def fn() -> list[Any]:
         with enable_grad():  # a function may ask what requires grad
-            return _differentiable(func(*given))
+            return checked(*given)
 
     outs = fn()
     if not outs:
         return
-    if not any(o._rg for o in outs):
+    if any(o._rg for o in outs):  # the others claim no gradient: a threshold that was detached, say
+        kept = [o._rg for o in outs]
+        outs = list(compress(outs, kept))
+    else:
         for j, t in enumerate(ts):
             for i, matrix in enumerate(_numerical(fn, t, outs, eps)):
                 if not _close(matrix, [[0] * len(row) for row in matrix], rtol, atol):
@@ -250,7 +258,7 @@ def _check(
     if back:
         (_fast if fast else _slow)(fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
     if forward:
-        _forward(func, given, ts, fn, outs, eps, atol, rtol, batched_forward)
+        _forward(checked, given, ts, fn, outs, eps, atol, rtol, batched_forward)
     if undefined and back:
         _undefined(ts, outs)
     for o in outs if batched else ():
@@ -358,7 +366,7 @@ def _forward(
         args = list(given)
         for i, t in zip(where, moving):
             args[i] = t
-        return tuple(_differentiable(func(*args)))
+        return tuple(func(*args))
 
     for j, t in enumerate(ts):
 
@@ -379,15 +387,14 @@ def _forward(
 
 def _undefined(ts: list[Any], outs: list[Any]) -> None:
     """Check that gradients of zero give zero, and that an output may be left out."""
-    live = [o for o in outs if o._rg]
-    zero = grad(live, ts, [zeros_for(o) for o in live], retain_graph=True, allow_unused=True)
+    zero = grad(outs, ts, [zeros_for(o) for o in outs], retain_graph=True, allow_unused=True)
     for j, g in enumerate(zero):
         if g is not None and any(x != 0 and x == x for x in _values([g])[0]):
             raise GradcheckError(
                 "backward not multiplied by grad_output: a gradient of zeros must give zeros; got "
                 f"{_values([g])[0]} for input {j}."
             )
-    for o in live:
+    for o in outs:
         grad(o, ts, zeros_for(o), retain_graph=True, allow_unused=True)
 
 

@@ -8,6 +8,8 @@ A share of a Dirichlet draw is beta distributed, and its log odds take the place
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import mortice
@@ -19,11 +21,12 @@ from mortice.utils._wide import wide
 _POINTS = 64
 _CHUNK = 1 << 12  # draws integrated at a time, for the caches' sake
 _FIRST, _LAST = -3.2, 3.8
+_LEAST = math.log(sys.float_info.min)
 
 
 def _standard_gamma(concentration: Any) -> Any:
     """Draw from the gamma distribution of rate 1, with gradients by the shape."""
-    return log_standard_gamma(concentration).exp().to(concentration.dtype)
+    return log_standard_gamma(concentration).exp().to(concentration.dtype).clamp(min=mortice.finfo(concentration.dtype).tiny)
 
 
 def _sample_dirichlet(concentration: Any) -> Any:
@@ -166,7 +169,8 @@ def _draw(a: Any) -> Any:
     engine = mortice.default_generator.engine_for(a.device) if level is None else None
     if engine is not None:
         made = engine.log_gammas(a.device.backend, a.flatten().tolist())
-        return mortice.tensor(made, dtype=a.dtype, device=a.device).reshape(a.shape)
+        # PyTorch's are no logs: where they would underflow they are all the least normal number, and equal shares.
+        return mortice.tensor(made, dtype=a.dtype, device=a.device).reshape(a.shape).clamp(min=_LEAST)
     small = a < 1
     d = mortice.where(small, a + 1, a) - 1 / 3
     c = 1 / (9 * d).sqrt()

@@ -33,7 +33,7 @@ from mortice.shape import prod
 # What a file may name and not call, such as the types of options, and what makes the values that a defaultdict lacks.
 _TYPES = (int, float, str, bool, list, dict, tuple)
 _OF_LIBRARY = (argparse.Namespace, types.SimpleNamespace)
-_BUILTIN = (object, dict, OrderedDict, abc.ABC, typing.Generic, typing.Protocol)
+_BUILTIN = (object, dict, OrderedDict, abc.ABC, typing.Generic, typing.Protocol, *_OF_LIBRARY)
 _TAKE_STATE = (("nn.module", "Module"), ("optim.optimizer", "Optimizer"))
 # Methods that run, or decide, when an object is made, filled or forgotten.
 _OWN = {"__new__", "__setstate__", "__setitem__", "__del__"}
@@ -102,11 +102,13 @@ def _is_enum(kind: Any) -> bool:
 
 
 def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return what a file asks for: a method, several results, the member of an enum; else `NotImplemented`."""
+    """Return what a file asks for: a method, several results, an empty object, the member of an enum; else `NotImplemented`."""
     if function is getattr:
         return homes.attribute(*args, reading.may_make)
     if isinstance(function, type) and function.__module__ == "mortice.return_types":
         return function(*args[0])
+    if not args and isinstance(function, type) and is_plain(function):  # how a SimpleNamespace is pickled
+        return new(function, args)
     if not _is_enum(function):
         return NotImplemented
     for value, member in function._value2member_map_.items():
@@ -271,7 +273,6 @@ def _fraction(numerator: Any, denominator: Any = 1) -> fractions.Fraction:
 
 _KNOWN: dict[str, Any] = {
     "builtins.getattr": getattr,  # a mark: `call` does what it stands for
-    "types.SimpleNamespace": Known(lambda: types.SimpleNamespace()),
     "collections.defaultdict": Known(_default_dict),
     "functools.partial": Known(lambda function: functools.partial(_partly(function))),
     "decimal.Decimal": Known(_decimal),

@@ -178,7 +178,8 @@ for _made in (
     "Exponential(T.ones(3))", "Cauchy(0.0, 1.0)", "MultivariateNormal(T.zeros(3), T.eye(3))", "LogNormal(0.0, 1.0)",
     "Multinomial(10, T.ones(4))", "Weibull(T.ones(2), 2.0)", "HalfNormal(1.0)", "RelaxedBernoulli(1.0, T.ones(2) * 0.4)",
     "Gamma(T.linspace(0.2, 9, 4), 2.0)", "Beta(T.full((3,), 0.2), 0.2)", "Dirichlet(T.linspace(0.5, 3, 4))", "Chi2(T.ones(3))",
-    "StudentT(T.full((3,), 4.0))", "FisherSnedecor(T.full((3,), 4.0), 3.0)", "InverseGamma(T.full((3,), 4.0), 3.0)",
+    "Beta(T.tensor([1e-3, 1e-9]), 1e-3)", "StudentT(T.full((3,), 4.0))",
+    "FisherSnedecor(T.full((3,), 4.0), 3.0)", "InverseGamma(T.full((3,), 4.0), 3.0)",
 ):  # fmt: skip
     OTHERS[_made] = lambda T, _made=_made: eval(f"T.distributions.{_made}", {"T": T}).sample((7,))
 

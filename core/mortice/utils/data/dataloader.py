@@ -154,6 +154,9 @@ class DataLoader(Generic[T]):
         return n
 
     def __iter__(self) -> Iterator[Any]:
+        return self._get_iterator()
+
+    def _get_iterator(self) -> Iterator[Any]:  # loaders that never end, as Ultralytics', keep what this returns
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()

@@ -20,7 +20,7 @@ class Dataset(Generic[T]):
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other: Any) -> ConcatDataset:
+    def __add__(self, other: Any) -> ConcatDataset[Any]:
         return ConcatDataset([self, other])
 
 
@@ -61,7 +61,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return self.tensors[0].shape[0]  # type: ignore[no-any-return]
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T]):
     """Items put together from several datasets of equal length, as tuples or (keyword) dictionaries."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -94,7 +94,7 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-class ConcatDataset(Dataset[Any]):
+class ConcatDataset(Dataset[T]):
     """Datasets one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -118,7 +118,7 @@ class ConcatDataset(Dataset[Any]):
         return self.datasets[which][index - before]
 
 
-class ChainDataset(IterableDataset[Any]):
+class ChainDataset(IterableDataset[T]):
     """Iterable datasets one after the other."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -134,7 +134,7 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(d) for d in self.datasets)
 
 
-class Subset(Dataset[Any]):
+class Subset(Dataset[T]):
     """The items of a dataset at given indices."""
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
@@ -154,7 +154,7 @@ class Subset(Dataset[Any]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset[Any]]:
     """Split a dataset at random into parts of the given lengths, or fractions that sum to 1."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         sizes = []

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import mortice
-from mortice.utils.data.sampler import Sampler
+from mortice.utils.data.sampler import Sampler, T
 
 
-class DistributedSampler(Sampler[int]):
+class DistributedSampler(Sampler[T]):
     """Every `num_replicas`-th index from `rank` on, of an order that all processes share.
 
     Call `set_epoch` before each pass, or every pass has the same order. Without `drop_last` the first indices are
