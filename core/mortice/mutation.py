@@ -355,7 +355,7 @@ write, plain = fast.writes(write, plain)
 
 
 def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES, cast: bool = False) -> bool:
-    """Run an op whose result has t's shape, and its dtype but where `cast`, and which nothing records, into t; tell whether that could be."""
+    """Run an op that gives t's shape, and its dtype but where `cast`, and that nothing records, into t; tell whether that could be."""
     storage = t._storage or t.own_storage()
     alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
     if (special[0] and modes.inference) if alone else not plain(t):
