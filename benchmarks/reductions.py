@@ -13,6 +13,7 @@ _ON_MATRIX: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("sum, all", lambda t, x: x.sum()),
     ("sum, dim 0", lambda t, x: x.sum(0)),
     ("sum, dim 1", lambda t, x: x.sum(1)),
+    ("nansum, dim 1", lambda t, x: x.nansum(1)),
     ("mean, dim 1", lambda t, x: x.mean(1)),
     ("var, dim 1", lambda t, x: x.var(1)),
     ("amax, dim 0", lambda t, x: x.amax(0)),
@@ -25,6 +26,9 @@ _ON_MATRIX: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("cumsum, dim 1", lambda t, x: x.cumsum(1)),
     ("sort, dim 1", lambda t, x: x.sort(1)[0]),
     ("topk 5, dim 1", lambda t, x: x.topk(5, 1)[0]),
+    ("unique of bytes", lambda t, x: (x * 100).to(t.uint8).unique()),
+    ("cdist by norm 1", lambda t, x: t.cdist(x[:300, :16], x[300:600, :16], 1.0)),
+    ("cdist by norm 2, exact", lambda t, x: t.cdist(x[:300, :16], x[300:600, :16], compute_mode="donot_use_mm_for_euclid_dist")),
     ("sum of the transpose, dim 1", lambda t, x: x.T.sum(1)),
     ("contiguous of the transpose", lambda t, x: x.T.contiguous()),
 ]

@@ -13,7 +13,7 @@ from mortice import call as _call
 from mortice import fast
 from mortice import node as _node
 from mortice.call import LARGEST
-from mortice.dtype import C_NAMES, CLASS_NAMES, DType, can_cast, int64
+from mortice.dtype import C_NAMES, CLASS_NAMES, DType, bool_, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
@@ -315,13 +315,15 @@ def plain(t: Any) -> bool:
 write, plain = fast.writes(write, plain)
 
 
-def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> bool:
-    """Run an op whose result has t's shape and dtype, and which nothing records, into t; tell whether that could be."""
+def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES, cast: bool = False) -> bool:
+    """Run an op that gives t's shape, and its dtype but where `cast`, and that nothing records, into t; tell whether that could be."""
     storage = t._storage or t.own_storage()
     alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
     if (special[0] and modes.inference) if alone else not plain(t):
         return False
     mine, backend = t._buffer, t._device.backend
+    if cast:
+        return landed(t, backend.astype(t._device.table[op](*buffers, **attrs), t.dtype), buffers, alone)
     data = backend.into(mine, t._device.table[op], *buffers, **attrs)
     if data is mine:
         storage.version += 1
@@ -355,7 +357,8 @@ def quickly_one(op: Any, t: Any) -> bool:
 def quickly(op: Any, t: Any, other: Any) -> bool:
     """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
     d = t.dtype
-    if op.same_dtype.get(d) is not d:
+    found = op.same_dtype.get(d)
+    if found is not d and found is not bool_:
         return False
     if type(other) in REAL and op.scalars and _takes(d, other):
         value, recorded = other, t._rg
@@ -366,7 +369,7 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         value, recorded = other._buffer, t._rg or other._rg
     else:
         return False
-    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._buffer, value))
+    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._buffer, value), cast=found is not d)
 
 
 def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> Any:

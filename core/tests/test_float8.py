@@ -1,5 +1,6 @@
 """float8: codes that are stored, moved and converted; computed in they are not."""
 
+import bisect
 import copy
 import io
 import math
@@ -10,7 +11,7 @@ import pytest
 
 import mortice as mt
 from mortice import serialize
-from mortice.backends.float8 import code_of, steps, values
+from mortice.backends.float8 import code_of, codes, steps, values
 from mortice.serialize import safetensors
 
 NAMES = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu".split()
@@ -181,3 +182,13 @@ def test_files_go_both_ways(name):
     if name != "float8_e8m0fnu":  # which not each version has
         assert bits(safetensors.load(other.save({"x": theirs}))["x"]) == list(range(256))
         assert torch.equal(other.load(safetensors.save({"x": found["x"]}))["x"].view(torch.uint8), theirs.view(torch.uint8))
+
+
+@every
+def test_the_table_of_upper_halves_says_what_the_search_among_the_steps_does(name):
+    d = getattr(mt, name)
+    near = sorted({min(max(start + by, -(2**31)), 2**31 - 1) for start in steps(d)[0] for by in (-65537, -65536, -1, 0, 1, 65535, 65536)})
+    table, x = codes(d), mt.tensor(near, dtype=mt.int32)
+    assert len(table) == 1 << 16
+    found = [table[((b >> 16) | (b & 0xFFFF != 0)) & 0xFFFF] for b in near]
+    assert found == [steps(d)[1][bisect.bisect_right(steps(d)[0], b)] for b in near] == bits(x.view(mt.float32).to(d))

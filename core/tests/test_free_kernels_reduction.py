@@ -49,6 +49,20 @@ def test_truth_equals_numpy(axis, keepdims):
             assert got.dtype == (np.int64 if kernel == "count_nonzero" else np.bool_)
 
 
+@pytest.mark.parametrize("axis", AXES)
+def test_nansum_equals_numpy(axis):
+    x = sample((2, 3, 4))
+    x[0, 1], x[1, :, 2] = np.nan, np.nan
+    np.testing.assert_allclose(run("nansum", x, axis=axis, keepdims=True), np.nansum(x, axis=axis, keepdims=True))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 2.5, np.inf])
+def test_row_distances_are_norms_of_differences(p):
+    for x, y in ((sample((5, 3)), sample((4, 3), seed=1)), (sample((2, 5, 3)), sample((4, 3), seed=1))):
+        expected = np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, -1)
+        np.testing.assert_allclose(run("row_distances", x, y, p=p), expected)
+
+
 def test_truth_of_nothing_and_of_nan():
     nothing = np.zeros((0, 3))
     np.testing.assert_array_equal(run("any", nothing, axis=0), [False] * 3)

@@ -464,7 +464,7 @@ def test_draws_that_reject_candidates_run_in_a_batch() -> None:
 
 
 @pytest.mark.parametrize("engine", ["philox", "mt19937"])
-@pytest.mark.parametrize("draws", [lambda x: mt.poisson(x), lambda x: mt.binomial(x, x * 0 + 0.5)])
+@pytest.mark.parametrize("draws", [lambda x: mt.poisson(x), lambda x: mt.binomial(x, x * 0 + 0.5), lambda x: mt._standard_gamma(x)])
 def test_counts_are_drawn_for_each_sample_also_of_what_samples_share(engine: str, draws: Any) -> None:
     rates, seen = mt.full((20,), 7.0), mt.zeros(3)
     before = mt.random.get_engine()

@@ -191,6 +191,17 @@ def test_binomial_draws_have_the_right_moments(device):
     assert made[:, 4].tolist() == [0.0] * 4000 and made[:, 5].tolist() == [5.0] * 4000
 
 
+@pytest.mark.parametrize("draw", [mt.poisson, lambda x: mt.binomial(x, x / 130), mt._standard_gamma])
+def test_draws_do_not_change_where_what_was_taken_is_not_computed_again(draw, monkeypatch):
+    x, found = mt.linspace(0.1, 90, 600).reshape(20, 30).t(), []
+    for worth in (1, 1 << 40):
+        for module in ("mortice.ops.counts", "mortice.distributions.gamma_draws"):
+            monkeypatch.setattr(f"{module}._WORTH", worth)
+        mt.manual_seed(5)
+        found.append([draw(x).tolist(), draw(x[:0]).tolist(), mt.rand(2).tolist()])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("draw", [lambda: mt.poisson(mt.full((5,), 9.9)), lambda: mt.binomial(mt.full((5,), 12.0), mt.full((5,), 0.8))])
 def test_few_counts_take_one_uniform_each(draw):
     mt.manual_seed(3)

@@ -24,5 +24,8 @@ def _distance(x: object, y: object) -> object:
 sample("euclidean_distance", _distance, kind="smooth", shapes=[((4, 3), (5, 3)), ((2, 4, 3), (2, 2, 3))],
        tolerance={"float16": 64, "bfloat16": 64, "float32": 256, "float64": 256},
        reason="by the expanded square, which cancels; exact distances are a composite")  # fmt: skip
+sample("row_distance", lambda x, y, p: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, -1), kind="matmul", dtypes="f",
+       cases=[(((7, 3), (35, 3)), {"p": p}) for p in (0.0, 1.0, 1.5, 2.0, 3.0, np.inf)]
+       + [(((2, 4, 70), (2, 5, 70)), {"p": 2.0}), (((2, 4, 3), (5, 3)), {"p": 1.0})])  # fmt: skip
 sample("einsum", lambda x, y: np.einsum("bij,bjk->bik", x, y), call=lambda x, y: mt.einsum("bij,bjk->bik", x, y), dtypes="fc",
        kind="matmul", shapes=[((2, 3, 4), (2, 4, 5))])  # fmt: skip

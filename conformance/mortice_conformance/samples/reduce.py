@@ -44,6 +44,10 @@ _NAN = float("nan")
 _TRUTH = "Whatever is not equal to 0 is true: nan, a fraction, a small number, an imaginary one."
 _TRUTHS = [(x, "f") for x in ([_NAN, 0.0], [_NAN, 1.0], [0.25, 0.0], [-0.0, 0.0])] + [([1j, 0j], "c")]
 _TRUTHS_GIVEN = [((x,), _ALL, kind, _TRUTH) for x, kind in _TRUTHS]
+sample("nansum", over(np.nansum), cases=CASES, edges=EMPTY, kind="reduction", dtypes="f",
+       given=[(([1.5, _NAN, 2.0],), _ALL, "f", "A nan counts as 0."), (([_NAN, _NAN],), _ALL, "f", "Nothing else is left: 0."),
+              (([1.0] * 4100,), _ALL, _HALVES,
+               "A sum in 16 bits stops where 1 is less than half an ulp of it: add up in float32.")])  # fmt: skip
 sample("any", over(np.any), tied, cases=CASES, edges=EMPTY, kind="exact", given=_TRUTHS_GIVEN)
 sample("all", over(np.all), tied, cases=CASES, edges=EMPTY, kind="exact", given=_TRUTHS_GIVEN)
 sample("count_nonzero", over(np.count_nonzero), tied, cases=CASES, edges=EMPTY, kind="exact", result="int64", given=_TRUTHS_GIVEN)

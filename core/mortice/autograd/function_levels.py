@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from mortice.autograd.functional import twice
 from mortice.autograd.trees import leaves, rebuild, spread, tree_map
-from mortice.levels import chain, highest, raise_to, record_crossing, stack
+from mortice.levels import absent, chain, highest, raise_to, record_crossing
 from mortice.levels.dual import Dual, DualLevel
 from mortice.levels.mapped import Mapped
 from mortice.levels.vmap import MapLevel
@@ -43,13 +43,8 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
         call: Any = _mapped
     else:
         call = _pushed
-    outer = stack.levels
-    # What is below runs as if this level were not there.
-    stack.levels = tuple([other for other in outer if other is not level])
-    try:
+    with absent(level):
         return call(cls, base, level, raised)
-    finally:
-        stack.levels = outer
 
 
 def _pushed_first(cls: Any, base: Any, dual: Any, args: list[Any]) -> Any:
@@ -83,13 +78,9 @@ def _pushed_first(cls: Any, base: Any, dual: Any, args: list[Any]) -> Any:
 
     place = highest([a._device for a in leaves(args) if isinstance(a, TensorBase)])
     above = chain(place)[: chain(place).index(dual)]
-    outer = stack.levels
-    stack.levels = tuple([other for other in outer if other is not dual])
-    try:
+    with absent(dual):
         given = [tree_map(lambda a: crossed(a, up, down) if isinstance(a, TensorBase) else a, arg) for arg in args]
         out = _pushed(cls, base, dual, given)
-    finally:
-        stack.levels = outer
     return tree_map(lambda o: crossed(o, down, up) if isinstance(o, TensorBase) and o._device.level is dual else o, out)
 
 

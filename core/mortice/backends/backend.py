@@ -174,7 +174,7 @@ class Backend(Services, FreeKernels):
         return self.from_host(host, device)
 
     def share_buffer(self, lender: Any) -> Any:
-        """Return a buffer over the memory of an object of PEP 3118 the short way; None leaves it to `share_host`."""
+        """Return a buffer over what an object of PEP 3118 lends for writing, the short way; None leaves it to `share_host`."""
         return None
 
     def copy_to(self, x: Any, device: Device) -> Any:

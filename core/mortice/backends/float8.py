@@ -44,6 +44,18 @@ def steps(d: DType) -> tuple[list[int], bytes]:
     return [*[b - (1 << 31) for b in found], 0, *found], bytes([*below, *codes])
 
 
+@functools.cache
+def codes(d: DType) -> bytes:
+    """Return the code of each number's upper 16 bits as float32, of which the last is also set where a bit below them is.
+
+    That says enough: between two codes lies a number whose last bit there is 0, and it only counts on which side one is.
+    """
+    starts, found = steps(d)
+    ends = [-(1 << 15), *[-(-s >> 16) for s in starts], 1 << 15]
+    table = b"".join([bytes([code]) * (b - a) for code, a, b in zip(found, ends, ends[1:])])
+    return table[1 << 15 :] + table[: 1 << 15]
+
+
 def bits_of(value: float) -> int:
     """Return the bits of a number as float32, as an int32."""
     try:

@@ -73,6 +73,10 @@ class ReductionKernels:
 
     # ---- truth ----
 
+    def nansum(k: Any, x: Buffer, *, axis: Axis = None, keepdims: bool = False) -> Buffer:
+        """Add up floats, a nan counting as 0."""
+        return k.sum(k.where(k.isnan(x), 0.0, x), axis=axis, keepdims=keepdims)
+
     def count_nonzero(k: Any, x: Buffer, *, axis: Axis = None, keepdims: bool = False) -> Buffer:
         """Count the elements that are not zero, as int64."""
         counted = x if k.dtype_of(x) is bool_ else k.not_equal(x, 0)
@@ -155,6 +159,10 @@ class ReductionKernels:
         if p == 2:
             return k.sqrt(k.sum(k.square(size), axis=axis, keepdims=keepdims))
         return k.pow(k.sum(k.pow(size, p), axis=axis, keepdims=keepdims), 1 / p)
+
+    def row_distances(k: Any, x: Buffer, y: Buffer, *, p: float) -> Buffer:
+        """Take the p-norms of the differences of all pairs of rows of x (..., m, d) and y (..., n, d): (..., m, n)."""
+        return k.vector_norm(k.subtract(k.expand_dims(x, -2), k.expand_dims(y, -3)), p=p, axis=-1)
 
     def max_dim(k: Any, x: Buffer, *, axis: int, keepdims: bool = False) -> tuple[Buffer, Buffer]:
         """Return the largest along an axis and its first place."""

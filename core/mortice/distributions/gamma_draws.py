@@ -14,11 +14,12 @@ from typing import Any
 
 import mortice
 from mortice.distributions.utils import holds
-from mortice.levels import drawing, here, raise_to
+from mortice.levels import absent, drawing, here, raise_to
 from mortice.utils._wide import wide
 
 # Chosen for a relative error below 1e-7, and 1e-6 for shapes of 1e-3.
 _POINTS = 64
+_WORTH = 1 << 12  # elements from which it pays to look for those that are left
 _CHUNK = 1 << 12  # draws integrated at a time, for the caches' sake
 _FIRST, _LAST = -3.2, 3.8
 _LEAST = math.log(sys.float_info.min)
@@ -163,7 +164,9 @@ def _draw(a: Any) -> Any:
     if level is not None:
         drawing(a._device, 0)  # refuses where random numbers are an error
         if level.randomness == "different":
-            return level.enter(_draw(level.leave(a)))
+            with absent(level):  # in which numbers would be drawn for each sample once more
+                made = _draw(level.leave(a))
+            return level.enter(made)
         if (below := level.lowered(a)) is not None:
             return raise_to(_draw(below), a._device)
     engine = mortice.default_generator.engine_for(a.device) if level is None else None
@@ -174,16 +177,29 @@ def _draw(a: Any) -> Any:
     small = a < 1
     d = mortice.where(small, a + 1, a) - 1 / 3
     c = 1 / (9 * d).sqrt()
-    result = mortice.full_like(a, float("nan"))
-    # A try succeeds with a probability above 0.95, whatever the shape. What is no shape never does, and stays nan.
+    result, places = mortice.full_like(a, float("nan")), None
+    # A try succeeds with a probability above 0.95, whatever the shape. What is no shape never does, and stays nan. Numbers are
+    # drawn for all in each round, but what has succeeded is not computed again.
     pending = (a >= 0) & a.isfinite()
     while not holds(~pending):
         x, u = mortice.randn_like(a), open_uniform(a)
+        if places is not None:
+            x, u = x.flatten()[places], u.flatten()[places]
         v = (1 + c * x) ** 3
         log_v = v.clamp(min=1e-300 if a.dtype == mortice.float64 else 1e-37).log()
-        accepted = (v > 0) & (u.log() < 0.5 * x * x + d * (1 - v + log_v))
-        result = mortice.where(pending & accepted, d.log() + log_v, result)
-        pending = pending & ~accepted
+        accepted = pending & (v > 0) & (u.log() < 0.5 * x * x + d * (1 - v + log_v))
+        made, pending = d.log() + log_v, pending & ~accepted
+        if places is None:
+            result = mortice.where(accepted, made, result)
+            if pending._device.level is not None or a.numel() < _WORTH:
+                continue  # how many are left differs from lane to lane
+            result, places = result.flatten(), pending.flatten().nonzero()[:, 0]
+            c, d = c.flatten()[places], d.flatten()[places]
+        else:
+            result[places[accepted]] = made[accepted]
+            c, d, places = c[pending], d[pending], places[pending]
+        pending = places >= 0
+    result = result.reshape(a.shape)
     power = mortice.where(small, open_uniform(a).log() / a, 0.0)
     return result + power
 

@@ -8,6 +8,7 @@ thread, and how tensors cross from one level to another, with gradients both way
 from __future__ import annotations
 
 import functools
+from contextlib import contextmanager
 
 from mortice import call as _call
 from mortice import mutation as _mutation
@@ -22,7 +23,7 @@ from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
 
@@ -430,6 +431,17 @@ def drawing(device: Device, n: int) -> tuple[Device, int]:
     for level in chain(place):
         n *= level.size if level.randomness == "different" else 1
     return place, n
+
+
+@contextmanager
+def absent(level: Any) -> Iterator[None]:
+    """Run what is below a level as if that were not there."""
+    outer = stack.levels
+    stack.levels = tuple([other for other in outer if other is not level])
+    try:
+        yield
+    finally:
+        stack.levels = outer
 
 
 def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,12 +13,13 @@ from mortice.errors import DTypeError
 from mortice.levels import drawing, stack
 from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
-from mortice.ops.movement import cast, contiguous
+from mortice.ops.movement import cast, contiguous, reshape
 from mortice.ops.random import _checked, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
 
 __all__ = ["binomial", "poisson"]
 _MANY = 10  # expected counts from which rejection takes fewer rounds
+_WORTH = 1 << 12  # elements from which it pays to look for those that are left
 _MOST = 64  # what is drawn where fewer are expected is less, but for one in 10^28
 
 
@@ -37,7 +38,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     drawn = _inverted(where(many, 0.0, rate), None, generator)
     if _any(many):
         mean = where(many, rate, float(_MANY))
-        drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), drawn)
+        drawn = where(many, _rejected(generator, _poisson_hat, mean), drawn)
     return _kept(cast(where(rate.isfinite(), drawn, rate), input.dtype), input)
 
 
@@ -57,7 +58,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     drawn = _inverted(where(many, 0.0, n), rarer, generator)
     if _any(many):
         n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
-        drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), drawn)
+        drawn = where(many, _rejected(generator, _binomial_hat, n_many, p_many), drawn)
     drawn = where(flipped, n - drawn, drawn)
     return cast(where(sensible, drawn, math.nan), count.dtype)
 
@@ -107,22 +108,39 @@ def _inverted(rate: Any, p: Any, generator: Any) -> Any:
     return drawn
 
 
-def _rejected(like: Any, generator: Any, a: Any, b: Any, centre: Any, quick: Any, scale: Any, log_ratio: Any) -> Any:
-    """Draw by a table mountain over the density: `log_ratio` is the log of that, up to what is in `scale`.
+def _rejected(generator: Any, hat: Any, *given: Any) -> Any:
+    """Draw by a table mountain over the density, which `hat` says of the parameters: the last is its log, up to what is in `scale`.
 
-    A point under the flat part of the mountain, as `quick` says, is taken without looking at the density.
+    A point under the flat part of the mountain, as `quick` says, is taken without looking at the density. Points are drawn for
+    all in each round, but what has been taken is not computed again.
     """
-    result, pending, twice = like.new_zeros(like.shape), like.isfinite(), 2 * a
+    like = given[0]
+    pending, places = (given[0] * given[-1]).isfinite(), None
+    a, b, centre, quick, scale, log_ratio = hat(*given)
+    result = like.new_zeros(like.shape)
     while _any(pending):
         u, v = _open_uniform("poisson", like, generator) - 0.5, _open_uniform("poisson", like, generator)
         u, v = cast(u, like.dtype), cast(v, like.dtype)
+        if places is not None:
+            u, v = reshape(u, -1)[places], reshape(v, -1)[places]
         us = (0.5 - u.abs()).clamp(min=1e-30)
-        k = ((twice / us + b) * u + centre).floor()
+        k = ((2 * a / us + b) * u + centre).floor()
         held = k.clamp(min=0)
         taken = ((us >= 0.07) & (v <= quick)) | ((v * scale / (a / us.square() + b)).log() <= log_ratio(held))
         accepted = pending & taken & (k >= 0)
-        result, pending = where(accepted, held, result), pending & ~accepted
-    return result
+        pending = pending & ~accepted
+        if places is None:
+            result = where(accepted, held, result)
+            if pending._device.level is not None or like.numel() < _WORTH:
+                continue  # how many are left differs from lane to lane
+            result, places = reshape(result, -1), reshape(pending, -1).nonzero()[:, 0]
+            given = tuple([reshape(t, -1)[places] for t in given])
+        else:
+            result[places[accepted]] = held[accepted]
+            places, given = places[pending], tuple([t[pending] for t in given])
+        a, b, centre, quick, scale, log_ratio = hat(*given)
+        pending = places >= 0
+    return reshape(result, like.shape)
 
 
 def _poisson_hat(mean: Any) -> tuple[Any, ...]:

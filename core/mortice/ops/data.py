@@ -478,9 +478,11 @@ def from_numpy(ndarray: Any) -> Any:
     if not is_ndarray(ndarray):
         raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}. mortice.tensor(...) takes it and copies.")
     where = resolve(backend=default_backend())  # the memory is where it is, whatever the default device
-    _tell_of_fixed(ndarray)
     found = _lent(ndarray, where, False)
-    return share(host_view(ndarray), where) if found is None else found
+    if found is not None:
+        return found
+    _tell_of_fixed(ndarray)
+    return share(host_view(ndarray), where)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:

@@ -18,7 +18,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.joining import _tensors
 from mortice.ops.matmul import _matmul, _one_dtype, _rank, matmul
 from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
-from mortice.ops.norms import vector_norm
+from mortice.ops.norms import norm_back
 from mortice.ops.strided import diagonal
 from mortice.rules import same
 from mortice.shape import Size, broadcast, check_dim, prod
@@ -230,7 +230,7 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
 # ---- distances ----
 
 
-def _distance_shape(name: str, x: Size, y: Size) -> Size:
+def _distance_shape(name: str, x: Size, y: Size, **_: Any) -> Size:
     return Size((*broadcast(name, tuple(x)[:-2], tuple(y)[:-2]), tuple(x)[-2], tuple(y)[-2]))
 
 
@@ -258,6 +258,26 @@ def _euclidean_y(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
 _euclidean.vjp(x=_euclidean_x, y=_euclidean_y)
 
 
+@op(shape=_distance_shape, name="row_distance", dtypes="f", grad_name="CdistBackward0")
+def _row_distances(k: Any, x: Any, y: Any, /, *, p: float) -> Any:
+    """Return the p-norms of the differences of all pairs of rows."""
+    return k.row_distances(x, y, p=p)
+
+
+def _row_distances_x(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
+    apart = k.subtract(k.expand_dims(x, -2), k.expand_dims(y, -3))
+    shape = Size(k.shape_of(apart))
+    pulled = norm_back(k, g, apart, out, shape, p, len(shape) - 1, False)
+    return unbroadcast(k, k.sum(pulled, axis=-2), Size(k.shape_of(x)))
+
+
+def _row_distances_y(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
+    return _row_distances_x(k, k.matrix_transpose(g), y, x, k.matrix_transpose(out), p)
+
+
+_row_distances.vjp(x=_row_distances_x, y=_row_distances_y)
+
+
 @autocasting
 def cdist(
     x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
@@ -280,4 +300,4 @@ def cdist(
     x1, x2 = cast(x1, d), cast(x2, d)
     if p == 2 and (compute_mode == modes[1] or (big and compute_mode != modes[2])):
         return _euclidean(x1, x2)
-    return named(vector_norm(elementwise._sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, -1), "CdistBackward0")
+    return _row_distances(x1, x2, p=float(p))

@@ -17,11 +17,10 @@ from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, int64, uint8
 from mortice.errors import DimError, DTypeError, switch
 from mortice.layout import strided
-from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
-from mortice.ops.bounds import maximum, minimum, where
+from mortice.ops.bounds import maximum, minimum
 from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
 from mortice.rules import accumulate, comparison, promote, reduced, to_scalar
@@ -96,7 +95,7 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
 def dtype_of_out(fn: Any, x: Any, dtype: DType | None, out: Any) -> DType | None:
     """Return the dtype to reduce in: sums, products and averages are taken in that of `out=`, and in no other."""
     name = fn.op.name
-    if name not in ("sum", "prod", "mean", "cumsum", "cumprod") or not isinstance(out, TensorBase):
+    if name not in ("sum", "nansum", "prod", "mean", "cumsum", "cumprod") or not isinstance(out, TensorBase):
         return dtype
     if name == "mean" and dtype is None and x.dtype.kind not in "fc":
         return None  # for the op to refuse
@@ -277,18 +276,37 @@ def _no_complex(name: str, x: Any) -> None:
         raise DTypeError(f"{name}: does not support complex inputs; got {x.dtype}.")
 
 
+@op(result=accumulate, shape=reduced, kernel="nansum", name="nansum", dtypes="f", grad_name="NansumBackward0")
+def _nansum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Add up floats, counting nan as 0."""
+    return k.nansum(x, axis=axis, keepdims=keepdims)
+
+
+def _nansum_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: Any) -> Any:
+    return k.sum(k.where(k.isnan(primals[0]), 0, tangents[0]), **attrs)
+
+
+_nansum.vjp(
+    x=lambda k, g, x, x_shape, axis, keepdims: k.where(k.isnan(x), 0, spread(k, g, x_shape, axis, keepdims)),
+    jvp=_nansum_tangent,
+)
+
+
 @numpy_names
 def nansum(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Add up all elements, or those along dims, counting nan as 0."""
     _no_complex("nansum", input)
-    if input.dtype.kind == "f":
-        recorded = input._device.level is not None or (input._rg and modes.grad)  # infinities have a gradient, in nan_to_num none
-        input = where(input != input, 0.0, input) if recorded else nan_to_num(input, 0.0, math.inf, -math.inf)
-        if isinstance(out, TensorBase) and out.dtype.kind != "f":
-            raise DTypeError(f"nansum: expected out of a floating point dtype for {input.dtype}; got {out.dtype}. Make it of one.")
-    return named(sum(input, dim, keepdim, dtype=dtype, out=out), "NansumBackward0")
+    if input.dtype.kind != "f":
+        return sum(input, dim, keepdim, dtype=dtype, out=out)
+    if isinstance(out, TensorBase) and out.dtype.kind != "f":
+        raise DTypeError(f"nansum: expected out of a floating point dtype for {input.dtype}; got {out.dtype}. Make it of one.")
+    axes = axes_of("nansum", dim, len(input.shape))
+    if dtype is not None and as_dtype("nansum", dtype).kind != "f":  # what it becomes there has no nan
+        input = nan_to_num(input, 0.0, math.inf, -math.inf)
+        return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=keepdim)
+    return reduce_as(_nansum, input, dtype, out, axis=axes, keepdims=keepdim)
 
 
 @numpy_names

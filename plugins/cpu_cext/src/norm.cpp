@@ -320,6 +320,45 @@ PyObject *vector_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return narrowed(static_cast<Ref &&>(out), x.dtype).release();
 }
 
+// Distances of all pairs of rows, by the norms 1, 2 and of the maximum.
+PyObject *row_distances(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"row_distances", {"x", "y", "p"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &y = as_array(a[1]);
+    const double p = as_double(a[2]);
+    const int nd = x.ndim, last = nd - 1;
+    bool fit = is_float(x.dtype) && x.dtype == y.dtype && nd >= 2 && y.ndim == nd && x.size && y.size;
+    for (int i = 0; fit && i < nd; i++) fit = i == nd - 2 || x.shape()[i] == y.shape()[i];
+    if (!fit || (p != 1 && p != 2 && p != HUGE_VAL)) return default_body();
+    int64_t shape[MAX_NDIM];
+    for (int i = 0; i < last; i++) shape[i] = x.shape()[i];
+    const int64_t rows = shape[nd - 2], others = shape[last] = y.shape()[nd - 2], length = x.shape()[last];
+    const Ref left = plain(x, wide(x.dtype)), right = plain(y, wide(y.dtype));
+    Ref out = make(left->dtype, nd, shape);
+    with_real(left->dtype, [&](auto t) {
+        using T = decltype(t);
+        const auto &k = norm_kernels().of<T>();
+        const auto kernel = k.distances[p == 2 ? 0 : p == 1 ? 1 : 2];
+        const int64_t W = k.panel, panels = (others + W - 1) / W, room = length * W, work = rows * room;
+        const Scratch<T> rooms(static_cast<size_t>(num_threads() * room));
+        T *const all = rooms.get(), *const to = out->as<T>();
+        const T *const from = left->as<T>(), *const with = right->as<T>();
+        Unlocked free(work * panels / 8);
+        parallel_for(y.size / (others * length) * panels, at_least_one(8 * NORM_GRAIN / work), [=](int64_t begin, int64_t end) {
+            T *const panel = all + thread_number() * room;
+            for (int64_t i = begin; i < end; i++) {
+                const int64_t batch = i / panels, j = i % panels * W, width = others - j < W ? others - j : W;
+                for (int64_t c = 0; c < W; c++)  // beyond the last the first again
+                    for (int64_t l = 0; l < length; l++)
+                        panel[l * W + c] = with[(batch * others + j + (c < width ? c : 0)) * length + l];
+                kernel(from + batch * rows * length, panel, to + batch * rows * others + j, rows, length, width, others);
+            }
+        });
+    });
+    return narrowed(static_cast<Ref &&>(out), x.dtype).release();
+}
+
 }  // namespace
 
 const Method norm_methods[] = {
@@ -348,6 +387,7 @@ const Method norm_methods[] = {
     MORTICE_METHOD("group_norm_weight_grad", group_norm_weight_grad),
     MORTICE_KEEPING("group_norm_grads", group_norm_grads, 5),
     MORTICE_METHOD("partial_vector_norm", vector_norm),
+    MORTICE_METHOD("partial_row_distances", row_distances),
     {},
 };
 

@@ -1,4 +1,4 @@
-// Reductions over axes: sum, prod, max, min, any, all, count_nonzero, mean, var, std, logsumexp, argmax, argmin.
+// Reductions over axes: sum, nansum, prod, max, min, any, all, count_nonzero, mean, var, std, logsumexp, argmax, argmin.
 #include <math.h>
 #include <string.h>
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace mortice {
 namespace {
 
-enum Op : uint8_t { SUM, PROD, MAX, MIN, ANY, ALL, COUNT, MEAN, VAR, STD, LOGSUMEXP, ARGMAX, ARGMIN };
-const char *const NAMES[] = {"sum", "prod", "max", "min", "any", "all", "count_nonzero", "mean", "var", "std",
+enum Op : uint8_t { SUM, NANSUM, PROD, MAX, MIN, ANY, ALL, COUNT, MEAN, VAR, STD, LOGSUMEXP, ARGMAX, ARGMIN };
+const char *const NAMES[] = {"sum", "nansum", "prod", "max", "min", "any", "all", "count_nonzero", "mean", "var", "std",
                              "logsumexp", "argmax", "argmin"};
 
 // ---- what each does with elements ----
@@ -60,6 +60,7 @@ DType single_recipe(Recipe &r, Op op, DType d) {
     DType acc = d;
     bool bytes = d == U8 && (op == MAX || op == MIN);
     if (!bytes) acc = staged(r, d);
+    if (op == NANSUM) r.stage = reduce_kernels().known[d];
     r.staged_size = r.acc_size = ITEMSIZE[acc];
     r.unit = r.merge = table[acc];
     r.cascade = table == k.sum && is_float(acc);
@@ -106,7 +107,7 @@ void set_up(Reduction &job, Op op, DType d, DType out, int64_t n) {
             r.unit = reduce_kernels().count, r.merge = reduce_kernels().sum[I64];
             r.acc_size = 8;
             return;
-        case SUM: case PROD: case MAX: case MIN: case MEAN:
+        case SUM: case NANSUM: case PROD: case MAX: case MIN: case MEAN:
             if (d == BOOL) return truth_recipe(r, d, op == PROD || op == MIN);
             f.acc = single_recipe(r, op, d);
             f.divide = op == MEAN;
@@ -236,8 +237,8 @@ Ref reduce(Array &x, const Request &q) {
     DType d = x.dtype;
     bool real = q.op == MAX || q.op == MIN || q.op == ARGMAX || q.op == ARGMIN || q.op == LOGSUMEXP;
     if (real && is_complex(d)) fail(PyExc_RuntimeError, "%s: expected real numbers; got %s.", NAMES[q.op], DTYPE_NAMES[d]);
-    bool floating = q.op == MEAN || q.op == VAR || q.op == STD || q.op == LOGSUMEXP;
-    if (floating && !is_float(d) && !is_complex(d))
+    bool floating = q.op == MEAN || q.op == NANSUM || q.op == VAR || q.op == STD || q.op == LOGSUMEXP;
+    if (floating && !is_float(d) && (q.op == NANSUM || !is_complex(d)))
         fail(PyExc_RuntimeError, "%s: expected floating point numbers; got %s.", NAMES[q.op], DTYPE_NAMES[d]);
     int64_t shape[MAX_NDIM];
     int ndim = result_shape(x, q, shape);
@@ -383,6 +384,7 @@ PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *nam
 const Method reduce_methods[] = {
     MORTICE_METHOD("sum", over_axes<SUM>),
     MORTICE_METHOD("sum_all", sum_all),
+    MORTICE_METHOD("nansum", over_axes<NANSUM>),
     MORTICE_METHOD("prod", over_axes<PROD>),
     MORTICE_METHOD("max", over_axes<MAX>),
     MORTICE_METHOD("min", over_axes<MIN>),

@@ -286,11 +286,38 @@ template <class T> __attribute__((cold)) Unique unique_of(Array &x) {
     return u;
 }
 
+// Bytes are counted, not sorted. From the last on, so that what stays of the places is each one's first.
+Unique unique_of_bytes(Array &x, const uint8_t flip) {
+    const auto *data = x.as<uint8_t>();
+    int64_t count[4][256] = {}, place[256], rank[256], total = 0;  // several counts: the same one waits for itself
+    for (int64_t i = x.size - 1; i >= 0; i--) count[i & 3][data[i]]++, place[data[i]] = i;
+    uint8_t found[256];
+    for (int key = 0; key < 256; key++) {
+        const auto b = static_cast<uint8_t>(key ^ flip);
+        count[0][b] += count[1][b] + count[2][b] + count[3][b];
+        if (count[0][b]) rank[b] = total, found[total++] = b;
+    }
+    Unique u{make(x.dtype, {total}), make(I64, {total}), make(I64, x.ndim, x.shape()), make(I64, {total})};
+    for (int64_t k = 0; k < total; k++) {
+        u.values->as<uint8_t>()[k] = found[k];
+        u.first->as<int64_t>()[k] = place[found[k]], u.counts->as<int64_t>()[k] = count[0][found[k]];
+    }
+    auto *inverse = u.inverse->as<int64_t>();
+    parallel_for(x.size, BLOCK, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) inverse[i] = rank[data[i]];
+    });
+    return u;
+}
+
 PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Ref given = contiguous(only("unique_all", args, n, names)), x = in_order(*given);
-    if (is_complex(x->dtype)) fail(PyExc_TypeError, "unique_all: complex numbers have no order");
+    Ref given = contiguous(only("unique_all", args, n, names));
+    const bool bytes = given->size && given->itemsize() == 1;
+    const Ref x = bytes ? Ref() : in_order(*given);
+    if (is_complex(given->dtype)) fail(PyExc_TypeError, "unique_all: complex numbers have no order");
     Unique u;
-    if (x->size) {
+    if (bytes) {
+        u = unique_of_bytes(*given, given->dtype == I8 ? 0x80 : 0);
+    } else if (x->size) {
         u = with_order(x->dtype, [&](auto kind) { return unique_of<decltype(kind)>(*x); });
     } else {
         u = {make(x->dtype, {0}), make(I64, {0}), make_like(*x, I64), make(I64, {0})};

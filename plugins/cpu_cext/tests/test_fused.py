@@ -161,6 +161,20 @@ def test_vector_norm(k, p, shape):
     assert math.isnan(mt.linalg.vector_norm(mt.tensor([math.nan, *[1.0] * 40]), p).item()) or p == 0
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf])
+@pytest.mark.parametrize("sizes", [((), 1, 1, 1), ((), 7, 33, 3), ((2, 3), 5, 70, 130), ((), 3, 200, 16)], ids=str)
+def test_row_distances(k, p, sizes):
+    lead, m, n, d = sizes
+    for dtype in (mt.float32, mt.float64, mt.bfloat16):
+        x, y = mt.randn(*lead, m, d).to(dtype), mt.randn(*lead, d, n).to(dtype).mT
+        same(k, "row_distances", x._buffer, y._buffer, p=p, tolerance=2e-2 if dtype.itemsize == 2 else 1e-4)
+        same(k, "row_distances", x._buffer, x._buffer, p=p, tolerance=2e-2 if dtype.itemsize == 2 else 1e-4)
+    x = mt.ones(3, 80)
+    x[1, 70], x[2, 3] = math.nan, math.inf
+    found = mt.cdist(x, mt.zeros(40, 80), p, "donot_use_mm_for_euclid_dist").tolist()
+    assert all(map(math.isnan, found[1])) and found[2] == [math.inf] * 40 and found[0][0] == found[0][39] > 0
+
+
 @pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.bfloat16, mt.complex64, mt.complex128], ids=str)
 def test_dropout(k, dtype):
     x, keep = mt.randn(6, 8, 5).to(dtype), mt.rand(6, 8, 5) > 0.5

@@ -24,7 +24,7 @@ def drawn(d: DType, n: int, draw: random.Random) -> list[Any]:
         return [draw.choice(special) if draw.random() < 0.2 else float(draw.randint(-40, 40)) / 4 for _ in range(n)]
     if d.itemsize == 8:
         return [draw.randint(0, 2**62) if draw.random() < 0.5 else draw.randint(0, 5) for _ in range(n)]
-    return [draw.randint(0, 1 if d.kind == "b" else 100) for _ in range(n)]
+    return [draw.randint(-100 if d.kind == "i" else 0, 1 if d.kind == "b" else 100) for _ in range(n)]
 
 
 def rank(v: Any) -> tuple[bool, Any]:

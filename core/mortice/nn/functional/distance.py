@@ -47,6 +47,9 @@ def pdist(input: Any, p: float = 2) -> Any:
         raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
     row, other = mortice.triu_indices(n, n, 1, device=input.device)
+    if not (input.requires_grad and mortice.is_grad_enabled()):
+        return mortice.cdist(input, input, p, "donot_use_mm_for_euclid_dist")[row, other]
+    # Both directions of a pair would be twice the work where the gradient takes most of it.
     return mortice.norm(input.index_select(0, row) - input.index_select(0, other), p, -1)
 
 

@@ -316,7 +316,8 @@ struct Filler {
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
         [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
 #if defined(MORTICE_AFTER_BASELINE)
-        if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
+        if (op == SHIFT_LEFT || op == SHIFT_RIGHT) return d == I32;  // by as many bits as another vector says
+        if (op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
         if (op >= LOGICAL_AND && op <= LOGICAL_XOR) return d <= U8;
         return !order || (d != U32 && d != U64);

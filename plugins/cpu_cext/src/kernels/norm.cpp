@@ -3,6 +3,7 @@
 #include "norm.hpp"
 
 #include "rows.hpp"
+#include "vmath.hpp"
 
 namespace mortice::ISA {
 namespace {
@@ -146,9 +147,40 @@ template <class T> double largest_size(const T *x, int64_t n) {
     return static_cast<double>(nan == nan ? largest<T>(top) : nan);
 }
 
+enum Norm { SQUARES, SIZES, LARGEST };
+
+template <Norm NORM, class V> INLINE V joined(V a, V b) {
+    if constexpr (NORM == LARGEST) return (b > a) | (b != b) ? b : a;
+    else return a + b;
+}
+
+template <class T, Norm NORM>
+void distances(const T *x, const T *others, T *out, int64_t rows, int64_t n, int64_t width, int64_t step) {
+    constexpr int64_t L = LANES<T>, V = 4, TOGETHER = 64;  // sums of so many are added up: roundings grow slowly
+    for (int64_t r = 0; r < rows; r++, x += n, out += step) {
+        vec<T> all[V] = {};
+        for (int64_t low = 0; low < n; low += TOGETHER) {
+            vec<T> part[V] = {};
+            for (int64_t i = low; i < n && i < low + TOGETHER; i++)
+#pragma GCC unroll 4
+                for (int v = 0; v < V; v++) {
+                    const vec<T> by = splat(x[i]) - load(others + (i * V + v) * L);
+                    if constexpr (NORM == SQUARES) part[v] = fma(by, by, part[v]);
+                    else part[v] = joined<NORM>(part[v], size_of<T>(by));
+                }
+#pragma GCC unroll 4
+            for (int v = 0; v < V; v++) all[v] = joined<NORM>(all[v], part[v]);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++)
+            if (v * L < width) put(out + v * L, NORM == SQUARES ? v_sqrt(all[v]) : all[v], width - v * L);
+    }
+}
+
 template <class T, bool CENTRED>
 constexpr RowNormKernels<T> ROWS = {forward<T, CENTRED>, backward<T, CENTRED>, backward_weight<T, CENTRED>};
-template <class T> constexpr NormKernels<T> KERNELS = {ROWS<T, true>, ROWS<T, false>, add<T>, squares<T>, sizes<T>, largest_size<T>};
+template <class T> constexpr NormKernels<T> KERNELS = {ROWS<T, true>, ROWS<T, false>, add<T>, squares<T>, sizes<T>, largest_size<T>,
+                                                        4 * LANES<T>, {distances<T, SQUARES>, distances<T, SIZES>, distances<T, LARGEST>}};
 
 }  // namespace
 

@@ -25,6 +25,10 @@ template <class T> struct NormKernels {
     double (*squares)(const T *x, int64_t n);
     double (*sizes)(const T *x, int64_t n);
     double (*largest)(const T *x, int64_t n);
+    // out (rows x width, `step` apart) = the distances of x's rows, of n elements, from `width` others, by these norms. The
+    // others are a panel: columns, of which `panel` lie side by side.
+    int64_t panel;
+    void (*distances[3])(const T *x, const T *others, T *out, int64_t rows, int64_t n, int64_t width, int64_t step);
 };
 struct NormTable {
     NormKernels<float> f;

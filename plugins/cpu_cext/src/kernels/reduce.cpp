@@ -80,6 +80,14 @@ template <class T> static void truth(const void *in, int64_t step, void *out, in
 template <class H> static void halves(const void *in, int64_t step, void *out, int64_t n) {
     widen<H>(static_cast<const char *>(in), step * 2, static_cast<float *>(out), n);
 }
+template <class T> static void known(const void *in, int64_t step, void *out, int64_t n) {
+    change<T, T>(in, step, out, n, [](T x) { return x == x ? x : T(0); });
+}
+template <class H> static void known_halves(const void *in, int64_t step, void *out, int64_t n) {
+    halves<H>(in, step, out, n);
+    auto *x = static_cast<float *>(out);
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] == x[i] ? x[i] : 0;
+}
 template <class T> static void integers(const void *in, int64_t step, void *out, int64_t n) {
     change<T, int32_t>(in, step, out, n, [](T x) { return static_cast<int32_t>(x); });
 }
@@ -109,6 +117,8 @@ constexpr ReduceKernels ALL = {
      truth<cfloat>, truth<cdouble>},
     {integers<uint8_t>, integers<uint8_t>, integers<uint16_t>, nullptr, nullptr, integers<int8_t>, integers<int16_t>,
      nullptr, nullptr, halves<half>, halves<bhalf>, nullptr, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, known_halves<half>, known_halves<bhalf>,
+     known<float>, known<double>, nullptr, nullptr},
     {gather<uint8_t>, gather<uint16_t>, gather<uint32_t>, gather<uint64_t>, gather<cdouble>},
 };
 constexpr ReduceKernels chosen() {

@@ -40,6 +40,7 @@ struct ReduceKernels {
     Reducer count;                   // of bytes that are 0 or 1, in int64
     StageKernel truth[DTYPES];       // x != 0, as bytes
     StageKernel widen[DTYPES];       // halves to float, small integers to int32; nullptr for others
+    StageKernel known[DTYPES];       // floats, a nan as 0; halves as float
     StageKernel gather[5];           // by the logarithm of the element's size
 };
 struct ReduceMoreKernels {
