@@ -8,11 +8,15 @@ template <bool CHANNELS> __device__ __forceinline__ i64 place(i64 row, i64 i, i6
   return CHANNELS ? (row % groups * n + i) / inner : i;
 }
 
+// A thread keeps its share of a row, where that is not more than these: each row is then read once.
+template <class T> constexpr int kKept = sizeof(T) < 8 ? 128 / int(sizeof(T)) / kLanes<T> / (sizeof(T) < 4 ? 2 : 1) : 4;
+
 template <class T, class P, bool RMS, bool CHANNELS>
 __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, const P *bias, T *out, wide_t<T> *mean, wide_t<T> *rstd,
                           i64 rows, i64 n, i64 groups, i64 inner, double eps) {
   typedef wide_t<T> W;
-  constexpr int N = kLanes<T>;
+  constexpr int N = kLanes<T>, K = kKept<T> / (CHANNELS ? 2 : 1);  // divisions take registers
+  const bool kept = n % N == 0 && n <= i64(blockDim.x) * N * K && aligned(x) && aligned(out);
   for (i64 first = i64(blockIdx.x) * blockDim.y; first < rows; first += i64(gridDim.x) * blockDim.y) {
     i64 row = first + threadIdx.y;
     bool inside = row < rows;
@@ -20,17 +24,29 @@ __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, c
     const T *from = x + row * n;
     T *to = out + row * n;
     bool wide = aligned(from) && aligned(to);
+    Pack<T, N> held[K];
+    auto place_of = [&](int l) { return (l * int(blockDim.x) + int(threadIdx.x)) * N; };
+#pragma unroll
+    for (int l = 0; l < K; ++l)
+      if (kept && place_of(l) < length) held[l] = load<N>(from + place_of(l));
+    auto walk = [&](auto f) {
+      if (kept) {
+#pragma unroll
+        for (int l = 0; l < K; ++l)
+          if (place_of(l) < length) f(Count<N>(), i64(place_of(l)), held[l]);
+      } else {
+        share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) { f(count, i, load<count.value>(from + i)); });
+      }
+    };
     W total = 0, middle = 0;
     if (!RMS) {
-      share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-        auto p = load<count.value>(from + i);
+      walk([&](auto count, i64, const auto &p) {
         for (int j = 0; j < count.value; ++j) total += W(widen(p.v[j]));
       });
       middle = sum_over_row(total) / W(n);
       total = 0;
     }
-    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-      auto p = load<count.value>(from + i);
+    walk([&](auto count, i64, const auto &p) {
       for (int j = 0; j < count.value; ++j) {
         W d = W(widen(p.v[j])) - middle;
         total += d * d;
@@ -41,8 +57,7 @@ __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, c
       if (!RMS) mean[row] = middle;
       rstd[row] = scale;
     }
-    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-      auto p = load<count.value>(from + i);
+    walk([&](auto count, i64 i, auto p) {
       for (int j = 0; j < count.value; ++j) {
         W y = (W(widen(p.v[j])) - middle) * scale;
         i64 at = place<CHANNELS>(row, i + j, n, groups, inner);
