@@ -233,13 +233,19 @@ def test_losses_of_many_labels_are_added_up_by_many_blocks(done: Counter[str]) -
     assert (done["sum_losses"], done["sum_weights"], done["reduce_rows"]) == (1, 1, 3)
 
 
-def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
+@pytest.mark.parametrize(("lengths", "room"), [((6, 6), 264), ((6, 6), 0), ((6, 4), 264)])
+def test_a_step_of_a_recurrent_layer(done: Counter[str], lengths: Any, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     nn = mt.nn
+    monkeypatch.setattr("mortice_cuda_cupy.kernels.rnn.together_at_most", lambda: room)
     with mt.device("cuda"):
         model, x = nn.LSTM(3, 4), mt.rand(6, 2, 3)
-    found = _counted(_step(model, lambda m: m(x)[0].sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
+    x = nn.utils.rnn.pack_padded_sequence(x, mt.tensor(lengths)) if lengths[1] < 6 else x
+    loss = lambda m: (m(x)[0].data if lengths[1] < 6 else m(x)[0]).sum()
+    found = _counted(_step(model, loss, mt.optim.SGD(model.parameters(), lr=0.1)), done)
     assert found["waits and copies"] == 0
-    assert (found["lstm_whole_step"], found["lstm_whole_step_grad"]) == (6, 6)  # one a step, with its product
+    # All steps of one size at once, where the device has room; else one a step, with its product.
+    step = "all_steps" if room and lengths[1] == 6 else "whole_step"
+    assert (found[f"lstm_{step}"], found[f"lstm_{step}_grad"]) == ((1, 1) if step == "all_steps" else (6, 6))
     assert (found["products"], found["lstm_step"]) == (4, 0)
 
 

@@ -334,7 +334,8 @@ def _grads_rows(kind: str, shape: tuple[int, ...], ndim: int, dtypes: tuple[Any,
     count = max(1, min(rows // _ROWS_OF_BLOCK, _AT_ONCE))
     kernel = program.get(dtype, f"norm_grads_rows<{{T}}, {name}, {kind.partition(',')[0]}, {kept}>")
     launch = launcher(kernel, (count,), (32, 8), "xxooxxm==", rows, n)
-    return launch, _folds[dtype, count, n, name != "{T}" and dtype.itemsize == 2], name == "{T}", row, count * 2 * n * max(dtype.itemsize, 4)
+    fold = _folds[dtype, count, n, name != "{T}" and dtype.itemsize == 2]
+    return launch, fold, name == "{T}", row, count * 2 * n * max(dtype.itemsize, 4)
 
 
 def _backward(k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, n: int, groups: int = 1) -> Any:
