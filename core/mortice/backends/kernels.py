@@ -57,6 +57,10 @@ else:
 class FreeKernels(Families):
     """Every FREE kernel. Those here are constants beside a buffer, and rearrangements that are one required kernel each."""
 
+    # Whether the kernels that end in norm_grads take g and x beside a weight of a wider dtype, and return the parameters' gradients
+    # in that one; where not, g and x come in it too.
+    mixed_norms = False
+
     def zeros_like(self, x: Any) -> Any:
         """Make zeros of x's shape and dtype."""
         return self.full_like(x, 0)

@@ -42,9 +42,9 @@ def _as_wide_as(k: Any, g: Any, x: Any, parameter: Any) -> tuple[Any, Any]:
     return k.astype(g, wide), k.astype(x, wide)
 
 
-def _rounded(k: Any, x: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the gradients of x and of its parameters, the first in the dtype of x."""
-    d_x, *rest = grads
+def _grads(k: Any, kernel: Any, g: Any, x: Any, weight: Any, *stats: Any, **numbers: Any) -> tuple[Any, ...]:
+    """Return the gradients of x, in its dtype, and of its parameters, by the kernel of a norm."""
+    d_x, *rest = kernel(*((g, x) if k.mixed_norms else _as_wide_as(k, g, x, weight)), weight, *stats, **numbers)
     if d_x is not None and k.dtype_of(d_x) is not k.dtype_of(x):
         d_x = k.astype(d_x, k.dtype_of(x))
     return (d_x, *rest)
@@ -69,9 +69,7 @@ def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps:
 
 
 _batch_norm.vjp(
-    lambda k, g, x, weight, mean, var, eps, needs: _rounded(
-        k, x, k.batch_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, var, eps=eps, needs=needs)
-    )
+    lambda k, g, x, weight, mean, var, eps, needs: _grads(k, k.batch_norm_grads, g, x, weight, mean, var, eps=eps, needs=needs)
 )
 
 
@@ -112,8 +110,8 @@ def _layer_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, ndim
 
 
 _layer_norm.vjp(
-    lambda k, g, x, weight, mean, rstd, ndim, eps, needs: _rounded(
-        k, x, k.layer_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, rstd, ndim=ndim, eps=eps, needs=needs)
+    lambda k, g, x, weight, mean, rstd, ndim, eps, needs: _grads(
+        k, k.layer_norm_grads, g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs
     )
 )
 
@@ -128,9 +126,7 @@ def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -
 
 
 _rms_norm.vjp(
-    lambda k, g, x, weight, rrms, ndim, eps, needs: _rounded(
-        k, x, k.rms_norm_grads(*_as_wide_as(k, g, x, weight), weight, rrms, ndim=ndim, eps=eps, needs=needs)
-    )
+    lambda k, g, x, weight, rrms, ndim, eps, needs: _grads(k, k.rms_norm_grads, g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)
 )
 
 
@@ -148,8 +144,8 @@ def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, grou
 
 
 _group_norm.vjp(
-    lambda k, g, x, weight, mean, rstd, groups, eps, needs: _rounded(
-        k, x, k.group_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, rstd, groups=groups, eps=eps, needs=needs)
+    lambda k, g, x, weight, mean, rstd, groups, eps, needs: _grads(
+        k, k.group_norm_grads, g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs
     )
 )
 

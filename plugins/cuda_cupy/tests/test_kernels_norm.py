@@ -36,7 +36,7 @@ def test_rows(dtype: Any, shape: Any, ndim: int) -> None:
         agree(K.layer_norm_grads(g, x, weight, *made[1:], **case), wanted, dtype, 8)
         out, rrms = K.rms_norm(x, weight, ndim=ndim, eps=1e-5)
         agree((out, rrms), LAW.rms_norm(x, weight, ndim=ndim, eps=1e-5), dtype, 4)
-        agree(K.rms_norm_grads(g, x, weight, rrms, **case), LAW.rms_norm_grads(g, x, weight, rrms, **case), dtype, 8)
+        agree(K.rms_norm_grads(g, x, weight, rrms, **case), wide_grads(LAW.rms_norm_grads, g, x, weight, rrms, **case), dtype, 8)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -56,11 +56,19 @@ def test_groups(dtype: Any, shape: Any, groups: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(6, 3, 5), (5, 2), (3, 4, 9, 8), (5, 2, 700), (2, 1, 16), (4, 2, 33, 33), (2, 2, 4100), (3000, 2)])
-def test_channels(dtype: Any, shape: Any) -> None:
+@pytest.mark.parametrize(
+    ("shape", "last"),
+    [((6, 3, 5), False), ((5, 2), False), ((3, 4, 9, 8), False), ((5, 2, 700), False), ((2, 1, 16), False), ((4, 2, 33, 33), False),
+     ((2, 2, 4100), False), ((3000, 2), False), ((100, 300), False), ((3, 8, 9, 7), True), ((2, 5, 4, 3, 3), True), ((4, 520, 3, 3), True),
+     ((2, 16, 20, 30), True)],
+)  # fmt: skip
+def test_channels(dtype: Any, shape: Any, last: bool) -> None:
     x, g = draw(shape, dtype, seed=5) + np.ones((), dtype), draw(shape, dtype, seed=6)
+    if last:  # in memory; g is brought into the order of x
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
     for weight, bias in parameters(shape[1:2], dtype):
         made = K.batch_norm(x, weight, bias)
+        assert not last or made[0].strides == x.strides
         agree(made, LAW.batch_norm(x, weight, bias), dtype, 4)
         case: dict[str, Any] = {"eps": 1e-5, "needs": ALL}
         wanted = wide_grads(LAW.batch_norm_grads, g, x, weight, *made[1:], **case)
@@ -88,8 +96,10 @@ def prod(shape: Any) -> int:
 
 
 def wide_grads(law: Any, g: Any, x: Any, weight: Any, *rest: Any, **case: Any) -> tuple[Any, ...]:
-    """Return the default body's gradients; the bias's is a sum, which the core adds up in half precision."""
-    *found, bias = law(g, x, weight, *rest, **case)
-    if g.itemsize == 2:
-        bias = law(g.astype(np.float32), x.astype(np.float32), None, *rest, **case)[-1].astype(g.dtype)
-    return *found, bias
+    """Return the default body's gradients; those of parameters of single precision in that, and not rounded before."""
+    wide = law(g.astype(np.float32), x.astype(np.float32), weight, *rest, **case) if g.itemsize == 2 else ()
+    if wide and weight is not None and weight.dtype != x.dtype:
+        return wide[0].astype(g.dtype), *wide[1:]
+    found = law(g, x, weight, *rest, **case)
+    # The bias's is a sum, which the core adds up in half precision.
+    return *found[:2], *[bias.astype(g.dtype) for bias in wide[2:] or found[2:]]

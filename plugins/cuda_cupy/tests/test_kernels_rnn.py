@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import product
 from typing import Any
 
@@ -11,7 +12,7 @@ from checks import DTYPES, agree, draw
 from kernels_on_numpy import backends
 
 K, LAW = backends()
-SIZES = [(3, 3, 2, 1), (1,), (9, 6, 6, 2)]
+SIZES = [(3, 3, 2, 1), (1,), (9, 6, 6, 2), (5, 5, 5), (2,) * 6]  # steps of one size go in one launch
 
 
 def weights(dtype: Any, gates: int, features: int, hidden: int) -> list[Any]:
@@ -20,11 +21,17 @@ def weights(dtype: Any, gates: int, features: int, hidden: int) -> list[Any]:
     return [draw(shape, dtype, seed=20 + i, scale=0.5) for i, shape in enumerate(shapes)]
 
 
-@pytest.fixture(params=["whole steps", "steps between products"])
+@pytest.fixture(params=["whole steps", "no room for all at once", "steps between products"])
 def route(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take one of the two ways, whatever the size."""
-    if request.param != "whole steps":
+    """Take one of the ways, whatever the size."""
+    if request.param == "steps between products":
         monkeypatch.setattr("mortice_cuda_cupy.kernels.rnn._SMALL", 0)
+
+    def refused(*given: Any) -> None:
+        raise RuntimeError("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: too many blocks in cooperative launch")
+
+    if request.param == "no room for all at once":
+        monkeypatch.setattr("mortice_cuda_cupy.kernels.rnn._all_steps", defaultdict(lambda: lambda *same: refused))
 
 
 @pytest.mark.usefixtures("route")

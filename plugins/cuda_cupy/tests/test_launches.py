@@ -180,6 +180,30 @@ def test_a_step_with_batch_norm(done: Counter[str], size: int) -> None:
     assert found["channel_sums"] + found["fold_parts"] <= 2 * parts
 
 
+@pytest.mark.parametrize(("last", "dtype"), [(True, "float32"), (True, "bfloat16"), (False, "bfloat16")])
+def test_batch_norm_copies_and_casts_nothing(done: Counter[str], last: bool, dtype: str) -> None:
+    with mt.device("cuda"):
+        model = mt.nn.BatchNorm2d(8)  # its parameters are float32, as beside a convolution under autocast
+        x = mt.rand(2, 8, 6, 8).to(getattr(mt, dtype))
+        x = x.to(memory_format=mt.channels_last) if last else x
+        g = mt.rand(2, 8, 6, 8).to(x.dtype).to(memory_format=mt.preserve_format if not last else mt.channels_last)
+    inputs = (x.requires_grad_(), *model.parameters())
+    model(x)
+    done.clear()
+    out = model(x)
+    grads = mt.autograd.grad(out, inputs, g)
+    kinds = {"columns_moments", "merge_moments", "columns_apply", "columns_sums", "fold_parts", "columns_grad"}
+    assert done == dict.fromkeys((kinds if last else {"joined_apply", "joined_grad"}) | {"blend", "binary"}, 1)
+    assert [a.dtype for a in (out, *grads)] == [x.dtype, x.dtype, mt.float32, mt.float32]
+    assert all(a.is_contiguous(memory_format=mt.channels_last) == last for a in (out, grads[0]))
+    wanted = mt.nn.BatchNorm2d(8)
+    inputs = (x.detach().float().cpu().contiguous().requires_grad_(), *wanted.parameters())
+    near = {"rtol": 1e-2, "atol": 1e-2} if dtype == "bfloat16" else {"rtol": 1e-5, "atol": 1e-5}
+    mt.testing.assert_close(out.float().cpu(), wanted(inputs[0]), **near)
+    for found, law in zip(grads, mt.autograd.grad(wanted(inputs[0]), inputs, g.float().cpu())):
+        mt.testing.assert_close(found.float().cpu(), law, **near)
+
+
 def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     nn = mt.nn
 
@@ -209,13 +233,19 @@ def test_losses_of_many_labels_are_added_up_by_many_blocks(done: Counter[str]) -
     assert (done["sum_losses"], done["sum_weights"], done["reduce_rows"]) == (1, 1, 3)
 
 
-def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
+@pytest.mark.parametrize(("lengths", "room"), [((6, 6), 264), ((6, 6), 0), ((6, 4), 264)])
+def test_a_step_of_a_recurrent_layer(done: Counter[str], lengths: Any, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     nn = mt.nn
+    monkeypatch.setattr("mortice_cuda_cupy.kernels.rnn.together_at_most", lambda: room)
     with mt.device("cuda"):
         model, x = nn.LSTM(3, 4), mt.rand(6, 2, 3)
-    found = _counted(_step(model, lambda m: m(x)[0].sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
+    x = nn.utils.rnn.pack_padded_sequence(x, mt.tensor(lengths)) if lengths[1] < 6 else x
+    loss = lambda m: (m(x)[0].data if lengths[1] < 6 else m(x)[0]).sum()
+    found = _counted(_step(model, loss, mt.optim.SGD(model.parameters(), lr=0.1)), done)
     assert found["waits and copies"] == 0
-    assert (found["lstm_whole_step"], found["lstm_whole_step_grad"]) == (6, 6)  # one a step, with its product
+    # All steps of one size at once, where the device has room; else one a step, with its product.
+    step = "all_steps" if room and lengths[1] == 6 else "whole_step"
+    assert (found[f"lstm_{step}"], found[f"lstm_{step}_grad"]) == ((1, 1) if step == "all_steps" else (6, 6))
     assert (found["products"], found["lstm_step"]) == (4, 0)
 
 

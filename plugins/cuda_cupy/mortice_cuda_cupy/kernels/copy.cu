@@ -4,31 +4,38 @@ struct alignas(16) Word16 {
   u64 v[2];
 };
 
-// out[b][r][c] = x[b * batch + r + c * lead]: tiles of 32 by 32 go through shared memory, so that reads and writes are in
-// order both. The block is (32, 8).
+// out[b][r][c] = x[b * batch + r + c * lead]: square tiles go through shared memory, so that reads and writes are in order both. Those
+// of short words are of 64 by 64, or too few bytes would be on their way at a time. The block is (32, 8).
+template <class T> constexpr int kSide = sizeof(T) > 4 ? 32 : 64;
 template <class T>
 __global__ void transpose(const T *x, T *out, i64 rows, i64 columns, i64 batches, i64 batch, i64 lead) {
-  __shared__ T tile[32][33];
-  i64 across = (columns + 31) / 32, tiles = (rows + 31) / 32 * across;
+  constexpr int S = kSide<T>, H = S / 32;
+  __shared__ T tile[S][S + 1];
+  i64 across = (columns + S - 1) / S, tiles = (rows + S - 1) / S * across;
   for (i64 t = blockIdx.x; t < tiles * batches; t += gridDim.x) {
     i64 b = quotient_of(t, tiles), own = t - b * tiles, down = quotient_of(own, across);
-    i64 first_row = down * 32, first_column = (own - down * across) * 32;
-    i64 row = first_row + threadIdx.x, column = first_column + threadIdx.x;
-    T held[4];  // all loads are on their way before the first is waited for
+    i64 first_row = down * S, first_column = (own - down * across) * S;
+    T held[S / 8][H];  // all loads are on their way before the first is waited for
 #pragma unroll
-    for (int l = 0; l < 4; ++l) {
-      i64 j = first_column + threadIdx.y + 8 * l;
-      if (row < rows && j < columns) held[l] = x[b * batch + row + j * lead];
-    }
+    for (int l = 0; l < S / 8; ++l)
+#pragma unroll
+      for (int h = 0; h < H; ++h) {
+        i64 row = first_row + threadIdx.x + 32 * h, j = first_column + threadIdx.y + 8 * l;
+        if (row < rows && j < columns) held[l][h] = x[b * batch + row + j * lead];
+      }
     __syncthreads();  // the last tile may still be read
 #pragma unroll
-    for (int l = 0; l < 4; ++l) tile[threadIdx.y + 8 * l][threadIdx.x] = held[l];
+    for (int l = 0; l < S / 8; ++l)
+#pragma unroll
+      for (int h = 0; h < H; ++h) tile[threadIdx.y + 8 * l][threadIdx.x + 32 * h] = held[l][h];
     __syncthreads();
 #pragma unroll
-    for (int l = 0; l < 4; ++l) {
-      i64 j = first_row + threadIdx.y + 8 * l;
-      if (column < columns && j < rows) out[(b * rows + j) * columns + column] = tile[threadIdx.x][threadIdx.y + 8 * l];
-    }
+    for (int l = 0; l < S / 8; ++l)
+#pragma unroll
+      for (int h = 0; h < H; ++h) {
+        i64 column = first_column + threadIdx.x + 32 * h, j = first_row + threadIdx.y + 8 * l;
+        if (column < columns && j < rows) out[(b * rows + j) * columns + column] = tile[threadIdx.x + 32 * h][threadIdx.y + 8 * l];
+      }
   }
 }
 

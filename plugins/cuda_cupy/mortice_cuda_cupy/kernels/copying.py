@@ -78,7 +78,8 @@ def _transposed(merged: list[list[int]], itemsize: int) -> Any:
     (batches, batch), (rows, step), (columns, lead) = merged
     if step != itemsize or lead <= 0 or batch < 0 or min(rows, columns) < 8:
         return None
-    grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
+    side = 32 if itemsize > 4 else 64
+    grid = (min(-(-rows // side) * -(-columns // side) * batches, 1 << 20),)
     sizes = rows, columns, batches, batch // itemsize, lead // itemsize
     return [(itemsize, launcher(COPY.get(float32, f"transpose<{WORD[itemsize]}>"), grid, (32, 8), "xx=====", *sizes))]
 

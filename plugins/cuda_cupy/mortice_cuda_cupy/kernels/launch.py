@@ -199,13 +199,27 @@ _GIVEN = {"x": "{}.data.ptr", "o": "0 if {0} is None else {0}.data.ptr", "m": "{
 _FORMS = {"f": "d", "i": "q"}  # the rest are words without a sign
 
 
-def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Callable[..., None]:
+@functools.cache
+def together_at_most() -> int:
+    """Return how many blocks of 256 threads with 128 registers each device here runs at a time; 0 where blocks may not wait for others."""
+    import cupy
+
+    runtime = getattr(getattr(cupy, "cuda", None), "runtime", None)
+    ask = getattr(runtime, "deviceGetAttribute", None)
+    if ask is None:  # a stand-in
+        return 2 * 132
+    multiprocessors, cooperative = 16, 95  # cudaDeviceAttr
+    return min([2 * ask(multiprocessors, i) if ask(cooperative, i) else 0 for i in range(runtime.getDeviceCount())])  # type: ignore[union-attr]
+
+
+def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any, together: bool = False) -> Callable[..., None]:
     """Return a kernel's launch in one geometry, as a function of what differs between calls.
 
     `takes` has a letter for each parameter: "x" an array, "o" an array or None, "m" memory by `scratch`, "i" an int, "w" a word
     without a sign, such as an address, "f" a float, and "=" the next of `known`. CuPy looks at each argument's class; here what each is
     has been decided before. With an "s", an array or None that is the same for a series of launches, what is returned takes these
-    first, and returns the launch for as long as the caller holds them.
+    first, and returns the launch for as long as the caller holds them. With `together` all blocks run at a time or the launch fails, so
+    that they may wait for each other; on a stand-in, where one runs after the other, there is one.
     """
     if isinstance(kernel, Everywhere):
         found: dict[Any, Callable[..., Any]] = {}
@@ -213,12 +227,13 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
         def here(*given: Any) -> Any:
             own = kernel.here()
             if own not in found:
-                found[own] = launcher(own, grid, block, takes, *known)
+                found[own] = launcher(own, grid, block, takes, *known, together=together)
             return found[own](*given)
 
         return here
     handle = getattr(kernel, "ptr", None)  # for good: programs keep their kernels
     if handle is None:  # a stand-in's
+        grid = (1,) if together else grid
 
         def series(*same: Any) -> Callable[..., None]:
             def launch(*given: Any) -> None:
@@ -235,13 +250,14 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any) -> Cal
     sizes = [n for given in (grid, block) for n in (*given, 1, 1)[:3]]
     kinds = iter(["f" if isinstance(x, float) else "i" for x in known])
     layout = [_FORMS.get(next(kinds) if letter == "=" else letter, "Q") for letter in takes]
-    pack, run = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver.launchKernel
+    pack, driver = struct.Struct(f"={''.join(layout)}").pack_into, cupy.cuda.driver
+    run = driver.launchCooperativeKernel if together else driver.launchKernel
     numbers = [0 if x is None else x if isinstance(x, float) else int(x) for x in known]
-    return _written(takes)(_thread(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
+    return _written(takes, together)(_thread(), cupy.cuda.get_current_stream, run, handle, *sizes, pack, *numbers)  # type: ignore[no-any-return]
 
 
 @functools.cache
-def _written(takes: str) -> Any:
+def _written(takes: str, together: bool) -> Any:
     """Return what makes such a function, written out: a loop over the parameters would take longer than the launch.
 
     A signal's handler or a finalizer that launches may come between the words and their launch: then they are written again.
@@ -262,7 +278,7 @@ def _written(takes: str) -> Any:
         "   while not own.mine:\n"
         "    own.mine = True\n"
         f"    pack(own.words, 0, {', '.join(values)})\n"
-        "   run(kernel, a, b, c, d, e, f, 0, at, own.places, 0)\n"
+        f"   run(kernel, a, b, c, d, e, f, 0, at, own.places{', 0' * (not together)})\n"
         "   own.mine = False\n"
         "  return launch\n"
     )
@@ -288,5 +304,5 @@ def scratch(size: int) -> Any:
 __all__ = [
     "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "all_in_order", "array_maker", "axes_of", "bfloat16", "bool_", "dense",
     "empty", "float16", "float32", "float64", "in_order", "int32", "int64", "launcher", "lie_alike", "over_elements", "over_rows", "prod",
-    "scratch", "tiles", "uint8",
+    "scratch", "tiles", "together_at_most", "uint8",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-// Normalisation: of rows (layer_norm, rms_norm, group_norm) and of channels (batch_norm), with their gradients.
+// Normalisation of rows (layer_norm, rms_norm, group_norm), with its gradients; that of channels is in channels.cu.
 // Means and variances take two walks, as one would cancel digits; the second finds what the first brought to a cache.
 
 // ---- rows of n contiguous elements; blockDim is (threads of a row, rows of a block) ----
@@ -8,11 +8,15 @@ template <bool CHANNELS> __device__ __forceinline__ i64 place(i64 row, i64 i, i6
   return CHANNELS ? (row % groups * n + i) / inner : i;
 }
 
+// A thread keeps its share of a row, where that is not more than these: each row is then read once.
+template <class T> constexpr int kKept = sizeof(T) < 8 ? 128 / int(sizeof(T)) / kLanes<T> / (sizeof(T) < 4 ? 2 : 1) : 4;
+
 template <class T, class P, bool RMS, bool CHANNELS>
 __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, const P *bias, T *out, wide_t<T> *mean, wide_t<T> *rstd,
                           i64 rows, i64 n, i64 groups, i64 inner, double eps) {
   typedef wide_t<T> W;
-  constexpr int N = kLanes<T>;
+  constexpr int N = kLanes<T>, K = kKept<T> / (CHANNELS ? 2 : 1);  // divisions take registers
+  const bool kept = n % N == 0 && n <= i64(blockDim.x) * N * K && aligned(x) && aligned(out);
   for (i64 first = i64(blockIdx.x) * blockDim.y; first < rows; first += i64(gridDim.x) * blockDim.y) {
     i64 row = first + threadIdx.y;
     bool inside = row < rows;
@@ -20,17 +24,29 @@ __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, c
     const T *from = x + row * n;
     T *to = out + row * n;
     bool wide = aligned(from) && aligned(to);
+    Pack<T, N> held[K];
+    auto place_of = [&](int l) { return (l * int(blockDim.x) + int(threadIdx.x)) * N; };
+#pragma unroll
+    for (int l = 0; l < K; ++l)
+      if (kept && place_of(l) < length) held[l] = load<N>(from + place_of(l));
+    auto walk = [&](auto f) {
+      if (kept) {
+#pragma unroll
+        for (int l = 0; l < K; ++l)
+          if (place_of(l) < length) f(Count<N>(), i64(place_of(l)), held[l]);
+      } else {
+        share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) { f(count, i, load<count.value>(from + i)); });
+      }
+    };
     W total = 0, middle = 0;
     if (!RMS) {
-      share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-        auto p = load<count.value>(from + i);
+      walk([&](auto count, i64, const auto &p) {
         for (int j = 0; j < count.value; ++j) total += W(widen(p.v[j]));
       });
       middle = sum_over_row(total) / W(n);
       total = 0;
     }
-    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-      auto p = load<count.value>(from + i);
+    walk([&](auto count, i64, const auto &p) {
       for (int j = 0; j < count.value; ++j) {
         W d = W(widen(p.v[j])) - middle;
         total += d * d;
@@ -41,8 +57,7 @@ __global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, c
       if (!RMS) mean[row] = middle;
       rstd[row] = scale;
     }
-    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
-      auto p = load<count.value>(from + i);
+    walk([&](auto count, i64 i, auto p) {
       for (int j = 0; j < count.value; ++j) {
         W y = (W(widen(p.v[j])) - middle) * scale;
         i64 at = place<CHANNELS>(row, i + j, n, groups, inner);
@@ -186,122 +201,10 @@ __global__ void norm_sums_columns(const T *g, const T *x, const wide_t<T> *mean,
   parts[(i64(blockIdx.y) * 2 + 1) * n + column] = along;
 }
 
-// ---- channels: x is (samples, channels, inner); blockIdx is (channel, part of its samples * inner elements) ----
-
-// Parts are made of units: 16 bytes where these lie in one channel of one sample, else elements.
-template <class T> __device__ __forceinline__ int unit_of(i64 inner) { return inner % kLanes<T> == 0 ? kLanes<T> : 1; }
-__device__ __forceinline__ i64 part_start(i64 units, i64 part, i64 parts) { return units * part / parts; }
-// Call f(Count<N>, at, sample) for what is this thread's of this block's part: N elements from x[at] on.
-template <class T, class F> __device__ __forceinline__ void each_of_channel(i64 samples, i64 channels, i64 inner, F f) {
-  constexpr int N = kLanes<T>;
-  i64 channel = blockIdx.x, unit = unit_of<T>(inner), units = samples * (inner / unit);
-  i64 low = part_start(units, blockIdx.y, gridDim.y), high = part_start(units, blockIdx.y + 1, gridDim.y);
-  if (unit == N) {
-#pragma unroll(N > 4 ? 2 : 4)
-    for (i64 u = low + threadIdx.x; u < high; u += blockDim.x) {
-      i64 sample = quotient_of(u * N, inner);
-      f(Count<N>(), (sample * channels + channel) * inner + (u * N - sample * inner), sample);
-    }
-  } else {
-#pragma unroll 4
-    for (i64 u = low + threadIdx.x; u < high; u += blockDim.x) {
-      i64 sample = quotient_of(u, inner);
-      f(Count<1>(), (sample * channels + channel) * inner + (u - sample * inner), sample);
-    }
-  }
-}
-template <int N, class T> __device__ __forceinline__ Pack<T, N> load_any(const T *at, bool wide) {
-  if (wide) return load<N>(at);
-  Pack<T, N> p;
-#pragma unroll
-  for (int j = 0; j < N; ++j) p.v[j] = at[j];
-  return p;
-}
-template <int N, class T> __device__ __forceinline__ void store_any(T *at, const Pack<T, N> &p, bool wide) {
-  if (wide) return store(at, p);
-#pragma unroll
-  for (int j = 0; j < N; ++j) at[j] = p.v[j];
-}
-
-// Mean and squared distances of the block's part.
-template <class T> __device__ __forceinline__ Moments<wide_t<T>> moments_of_part(const T *x, i64 samples, i64 channels, i64 inner) {
-  bool wide = aligned(x);
-  Lanes<wide_t<T>, kLanes<T>> lanes;
-  each_of_channel<T>(samples, channels, inner,
-                     [&](auto count, i64 at, i64) { lanes.take(load_any<count.value>(x + at, wide)); });
-  return joined_over_row(lanes.all());
-}
-// parts is (gridDim.y, 2, channels): the mean of each part, and the sum of squared distances from it.
-template <class T>
-__global__ void __launch_bounds__(256) channel_moments(const T *x, wide_t<T> *parts, i64 samples, i64 channels, i64 inner) {
-  auto all = moments_of_part(x, samples, channels, inner);
-  if (threadIdx.x) return;
-  parts[i64(blockIdx.y) * 2 * channels + blockIdx.x] = all.mean;
-  parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = all.apart;
-}
-
-// The parts of a channel, of which there are `count`, joined: every thread of a warp gets the result.
-template <class T>
-__device__ __forceinline__ Moments<wide_t<T>> joined_parts(const wide_t<T> *parts, i64 c, i64 count, i64 per, i64 channels, i64 inner) {
-  typedef wide_t<T> W;
-  i64 unit = unit_of<T>(inner), units = per / unit;
-  Moments<W> all{W(0), W(0), 0};
-  for (i64 i = threadIdx.x & 31; i < count; i += 32) {
-    i64 more = (part_start(units, i + 1, count) - part_start(units, i, count)) * unit;
-    all = joined(all, Moments<W>{parts[i * 2 * channels + c], parts[(i * 2 + 1) * channels + c], more});
-  }
-  return joined_over_warp(all);
-}
-// A warp joins a channel's. Blocks are (32, 8).
-template <class T>
-__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels, i64 inner) {
-  i64 c = i64(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (c >= channels) return;
-  auto all = joined_parts<T>(parts, c, count, per, channels, inner);
-  if (threadIdx.x == 0) mean[c] = all.mean, var[c] = all.apart / wide_t<T>(per);
-}
-
-// The inverse of the standard deviation, from the variance; or `var` itself where it is that already, with a negative eps.
-template <class W> __device__ __forceinline__ W inverse(W var, double eps) { return eps < 0 ? var : W(1) / sqrt(var + W(eps)); }
-
-// Sums of g and of g times the normal x, of the block's part. Channel c of sample s has the statistics number s * groups + c /
-// (channels / groups): groups is 0 where all samples share those of their channel.
-template <class T>
-__device__ __forceinline__ Pack<wide_t<T>, 2> sums_of_part(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, i64 samples,
-                                                           i64 channels, i64 inner, i64 groups, double eps) {
-  typedef wide_t<T> W;
-  i64 channel = blockIdx.x, of_group = groups ? channel / (channels / groups) : channel;
-  bool wide = aligned(g) && aligned(x);
-  W middle = W(0), scale = W(0), sum = W(0), along = W(0);
-  if (!groups) middle = mean[channel], scale = inverse(var[channel], eps);
-  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64 sample) {
-    auto p = load_any<count.value>(g + at, wide);
-    auto q = load_any<count.value>(x + at, wide);
-    if (groups) middle = mean[sample * groups + of_group], scale = inverse(var[sample * groups + of_group], eps);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) {
-      W d = widen(p.v[j]);
-      sum += d;
-      along += d * ((W(widen(q.v[j])) - middle) * scale);
-    }
-  });
-  sum = sum_over_row(sum);
-  along = sum_over_row(along);
-  return {sum, along};
-}
-template <class T>
-__global__ void __launch_bounds__(256) channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, wide_t<T> *parts,
-                                                    i64 samples, i64 channels, i64 inner, i64 groups, double eps) {
-  auto sums = sums_of_part(g, x, mean, var, samples, channels, inner, groups, eps);
-  if (threadIdx.x) return;
-  parts[i64(blockIdx.y) * 2 * channels + blockIdx.x] = sums.v[0];
-  parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = sums.v[1];
-}
-
 // Add up parts (count, 2, n): into sums (2, n), and into the gradients of bias and weight where they are wanted. A warp
 // adds up one number; blocks are (32, 8).
-template <class T>
-__global__ void fold_parts(const wide_t<T> *parts, wide_t<T> *sums, T *bias, T *weight, i64 count, i64 n) {
+template <class T, class P>
+__global__ void fold_parts(const wide_t<T> *parts, wide_t<T> *sums, P *bias, P *weight, i64 count, i64 n) {
   typedef wide_t<T> W;
   for (i64 i = i64(blockIdx.x) * blockDim.y + threadIdx.y; i < 2 * n; i += i64(gridDim.x) * blockDim.y) {
     W total = 0;
@@ -309,119 +212,7 @@ __global__ void fold_parts(const wide_t<T> *parts, wide_t<T> *sums, T *bias, T *
     total = over_warp(total, Plus());
     if (threadIdx.x) continue;
     if (sums) sums[i] = total;
-    if (i < n && bias) bias[i] = narrow<T>(total);
-    if (i >= n && weight) weight[i - n] = narrow<T>(total);
-  }
-}
-
-__device__ __forceinline__ i64 channel_of(i64 i, i64 channels, i64 inner) {
-  i64 plane = quotient_of(i, inner);
-  return plane - quotient_of(plane, channels) * channels;
-}
-
-template <class T>
-__global__ void channel_apply(const T *x, const wide_t<T> *mean, const wide_t<T> *var, const wide_t<T> *weight,
-                              const wide_t<T> *bias, T *out, i64 n, i64 channels, i64 inner, double eps) {
-  typedef wide_t<T> W;
-  constexpr int N = kLanes<T>;
-  bool wide = inner % N == 0 && aligned(x) && aligned(out);  // a vector lies in one channel
-  share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    i64 c = channel_of(i, channels, inner);
-    W middle = mean[c], scale = inverse(var[c], eps), shift = bias ? bias[c] : W(0);
-    if (weight) scale *= weight[c];
-    auto p = load<count.value>(x + i);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>((W(widen(p.v[j])) - middle) * scale + shift);
-    store(out + i, p);
-  });
-}
-
-// The gradient of batch_norm's input; sums is (2, channels), over `per` elements each.
-template <class T>
-__global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var,
-                             const wide_t<T> *weight, const wide_t<T> *sums, T *out, i64 n, i64 channels, i64 inner, double eps) {
-  typedef wide_t<T> W;
-  constexpr int N = kLanes<T>;
-  bool wide = inner % N == 0 && aligned(g) && aligned(x) && aligned(out);
-  W per = W(n / channels);
-  share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    i64 c = channel_of(i, channels, inner);
-    W middle = mean[c], scale = inverse(var[c], eps), sum = sums[c] / per, along = sums[channels + c] / per;
-    W whole = weight ? scale * weight[c] : scale;
-    auto p = load<count.value>(g + i);
-    auto q = load<count.value>(x + i);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j)
-      p.v[j] = narrow<T>(whole * (W(widen(p.v[j])) - sum - (W(widen(q.v[j])) - middle) * scale * along));
-    store(out + i, p);
-  });
-}
-
-// The same where a channel's elements lie side by side: the blocks of a channel, one for each part, join its parts
-// themselves, all alike, which saves a launch; the first of them writes what the parts make. Without parts there is one block for
-// each channel, which adds up what it then goes through again: of few elements.
-template <class T>
-__global__ void __launch_bounds__(256) joined_apply(const T *x, const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var,
-                                                    const wide_t<T> *weight, const wide_t<T> *bias, T *out, i64 samples,
-                                                    i64 channels, i64 inner, double eps) {
-  typedef wide_t<T> W;
-  i64 c = blockIdx.x, per = samples * inner;
-  auto all = parts ? joined_parts<T>(parts, c, gridDim.y, per, channels, inner) : moments_of_part(x, samples, channels, inner);
-  W middle = all.mean, spread = all.apart / W(per), scale = inverse(spread, eps), shift = bias ? bias[c] : W(0);
-  if (blockIdx.y == 0 && threadIdx.x == 0) mean[c] = middle, var[c] = spread;
-  if (weight) scale *= weight[c];
-  bool wide = aligned(x) && aligned(out);
-  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64) {
-    auto p = load_any<count.value>(x + at, wide);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>((W(widen(p.v[j])) - middle) * scale + shift);
-    store_any(out + at, p, wide);
-  });
-}
-template <class T>
-__global__ void __launch_bounds__(256) joined_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var,
-                                                   const wide_t<T> *weight, const wide_t<T> *parts, T *out, T *of_bias,
-                                                   T *of_weight, i64 samples, i64 channels, i64 inner, double eps) {
-  typedef wide_t<T> W;
-  i64 c = blockIdx.x;
-  W sum = W(0), along = W(0), per = W(samples * inner);
-  if (parts) {
-    for (i64 part = threadIdx.x & 31; part < gridDim.y; part += 32)
-      sum += parts[part * 2 * channels + c], along += parts[(part * 2 + 1) * channels + c];
-    sum = over_warp(sum, Plus()), along = over_warp(along, Plus());
-  } else {
-    auto sums = sums_of_part(g, x, mean, var, samples, channels, inner, i64(0), eps);
-    sum = sums.v[0], along = sums.v[1];
-  }
-  if (blockIdx.y == 0 && threadIdx.x == 0) {
-    if (of_bias) of_bias[c] = narrow<T>(sum);
-    if (of_weight) of_weight[c] = narrow<T>(along);
-  }
-  sum /= per, along /= per;
-  W middle = mean[c], scale = inverse(var[c], eps), whole = weight ? scale * weight[c] : scale;
-  bool wide = aligned(g) && aligned(x) && aligned(out);
-  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64) {
-    auto p = load_any<count.value>(g + at, wide);
-    auto q = load_any<count.value>(x + at, wide);
-#pragma unroll
-    for (int j = 0; j < count.value; ++j)
-      p.v[j] = narrow<T>(whole * (W(widen(p.v[j])) - sum - (W(widen(q.v[j])) - middle) * scale * along));
-    store_any(out + at, p, wide);
-  });
-}
-
-// Products are rounded before they are added, as everywhere.
-__device__ __forceinline__ float rounded_product(float x, float y) { return __fmul_rn(x, y); }
-__device__ __forceinline__ double rounded_product(double x, double y) { return __dmul_rn(x, y); }
-// Two pairs of vectors at once: the running means and variances.
-template <class T>
-__global__ void blend(T *x, const T *y, T *x2, const T *y2, i64 n, double share, double other, double other2) {
-  typedef wide_t<T> W;
-  auto made = [](T a, W by, T b, W with) {
-    return narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(a)), by)))) + W(widen(narrow<T>(rounded_product(W(widen(b)), with)))));
-  };
-  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid()) {
-    x[i] = made(x[i], W(share), y[i], W(other));
-    x2[i] = made(x2[i], W(share), y2[i], W(other2));
+    if (i < n && bias) bias[i] = narrow<P>(total);
+    if (i >= n && weight) weight[i - n] = narrow<P>(total);
   }
 }

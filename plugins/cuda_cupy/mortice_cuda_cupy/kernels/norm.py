@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
-from mortice_cuda_cupy.kernels.copying import contiguous
+from mortice_cuda_cupy.kernels.copying import contiguous, turns
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     Plans,
@@ -22,20 +22,28 @@ from mortice_cuda_cupy.kernels.launch import (
     scratch,
 )
 
+_PARAMETERS = ("{T}", "wide_t<{T}>")  # the types that those have
 _ROWS = [
     f"norm_{part}rows<{{T}}, {weight}, {kind}>"
     for part in ("", "grad_")
-    for weight in ("{T}", "wide_t<{T}>")
+    for weight in _PARAMETERS
     for kind in ("false, false", "true, false", "false, true")
 ]
 _FEW, _MANY = 8, 32  # elements of a row that a lane keeps
 _grads_of = lambda kept: [
-    f"norm_grads_rows<{{T}}, {weight}, {rms}, {kept}>" for weight in ("{T}", "wide_t<{T}>") for rms in ("false", "true")
+    f"norm_grads_rows<{{T}}, {weight}, {rms}, {kept}>" for weight in _PARAMETERS for rms in ("false", "true")
 ]
 NORM = Program(
-    "norm.cu", *_ROWS, *_grads_of(_FEW), "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
-    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "joined_apply<{T}>",
-    "joined_grad<{T}>", "blend<{T}>",
+    "norm.cu", *_ROWS, *_grads_of(_FEW), "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>",
+    *[f"fold_parts<{{T}}, {parameter}>" for parameter in _PARAMETERS],
+)  # fmt: skip
+CHANNELS = Program(
+    "channels.cu",
+    *[f"{name}<{{T}}>" for name in (
+        "channel_moments", "merge_moments", "channel_sums", "channel_apply", "channel_grad", "joined_apply", "columns_moments",
+        "columns_sums", "columns_apply", "columns_grad", "blend",
+    )],
+    *[f"joined_grad<{{T}}, {parameter}>" for parameter in _PARAMETERS],
 )  # fmt: skip
 # So many of float64 would need more registers than there are.
 LONG = Program("norm.cu", *_grads_of(_MANY), types=tuple([d for d in FLOATS if d.itemsize < 8]))
@@ -49,6 +57,8 @@ _BLOCKS = 1056  # that sums are cut into, where there is enough to add: 8 for ea
 
 class NormKernels(KernelMixin):
     """Statistics are float32 for half precision; gradients read the forward's, and go to the core's bodies without."""
+
+    mixed_norms = True
 
     # ---- rows ----
 
@@ -76,7 +86,7 @@ class NormKernels(KernelMixin):
         self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
         if mean is None or rstd is None or not _fits(self, x, g):
-            return _Core.layer_norm_grads(self, g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs)  # type: ignore[no-any-return]
+            return _by_core(self, "layer_norm_grads", g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs)
         return _row_grads(self, _LAYER, g, x, weight, mean, rstd, ndim, needs)
 
     def rms_norm(self, x: Any, weight: Any = None, *, ndim: int, eps: float) -> tuple[Any, Any]:
@@ -97,7 +107,7 @@ class NormKernels(KernelMixin):
         self, g: Any, x: Any, weight: Any, rrms: Any, *, ndim: int, eps: float, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
         if rrms is None or not _fits(self, x, g):
-            return _Core.rms_norm_grads(self, g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)  # type: ignore[no-any-return]
+            return _by_core(self, "rms_norm_grads", g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)
         return _row_grads(self, _RMS, g, x, weight, None, rrms, ndim, (*needs[:2], False))[:2]
 
     def group_norm(
@@ -124,17 +134,17 @@ class NormKernels(KernelMixin):
         self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, groups: int, eps: float, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
         if mean is None or rstd is None or not _fits(self, x, g):
-            return _Core.group_norm_grads(self, g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs)  # type: ignore[no-any-return]
+            return _by_core(self, "group_norm_grads", g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs)
         of_x = self.group_norm_grad(g, x, weight, mean, rstd, groups=groups, eps=eps) if needs[0] else None
-        return of_x, *_channel_sums(self, g, x, mean, rstd, groups, needs[1:])[1:]
+        return of_x, *_channel_sums(self, g, x, mean, rstd, groups, needs[1:], like=_wider(x, weight))[1:]
 
     # ---- channels ----
 
     def batch_norm(self, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> tuple[Any, Any, Any]:
-        plan = _batch_plans[self.dtype_of(x), x.shape]
+        x, shape, turn = _lying(x)
+        plan = _batch_plans[self.dtype_of(x), shape]
         if not plan:
             return _Core.batch_norm(self, x, weight, bias, eps=eps)  # type: ignore[no-any-return]
-        x = contiguous(x)
         moments, finish, together, channels, size = plan
         wide, parts = _wide(self, x), (scratch(size),) if moments else ()
         mean, var = empty((channels,), wide), empty((channels,), wide)
@@ -145,27 +155,28 @@ class NormKernels(KernelMixin):
             finish(x, *parts, mean, var, _as_wide(self, weight, wide), _as_wide(self, bias, wide), out, eps)
             return out, mean, var
         finish(*parts, mean, var)
-        return _apply(self, x, mean, var, weight, bias, eps), mean, var
+        return _apply(self, x, shape, turn, mean, var, weight, bias, eps), mean, var
 
     def batch_norm_grads(
         self, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, eps: float, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
-        plan = _batch_grad_plans[self.dtype_of(x), x.shape]
-        if mean is None or var is None or not plan or g.dtype != x.dtype or g.shape != x.shape:
-            return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
-        g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
-        sums_of, finish, together, channels, size = plan
+        if mean is None or var is None or not _fits(self, x, g):
+            return _by_core(self, "batch_norm_grads", g, x, weight, mean, var, eps=eps, needs=needs)
+        x, shape, turn = _lying(x)
+        g, mean, var = _in_turn(g, turn), contiguous(mean), contiguous(var)
+        like = _wider(x, weight)
+        sums_of, finish, together, channels, size = _batch_grad_plans[self.dtype_of(x), shape, like.dtype != x.dtype]
         if needs[0] and together:
             parts, of_x = (scratch(size),) if sums_of else (), empty(x.shape, x.dtype)
             if sums_of:
                 sums_of(g, x, mean, var, *parts, eps)
-            of_weight, of_bias = [empty((channels,), x.dtype) if need else None for need in needs[1:]]
+            of_weight, of_bias = [empty((channels,), like.dtype) if need else None for need in needs[1:]]
             finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), *parts, of_x, of_bias, of_weight, eps)
             return of_x, of_weight, of_bias
-        sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps))
+        sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps), like, shape)
         if not needs[0]:
             return None, of_weight, of_bias
-        of_x = empty(x.shape, x.dtype)
+        of_x = _new_like(x, turn)
         finish(g, x, mean, var, _as_wide(self, weight, mean.dtype), sums, of_x, eps)
         return of_x, of_weight, of_bias
 
@@ -186,7 +197,8 @@ class NormKernels(KernelMixin):
     ) -> Any:
         if not _fits(self, x):
             return _Core.batch_norm_eval(self, x, mean, var, weight, bias, eps=eps)
-        return _apply(self, contiguous(x), _as_wide(self, mean, _wide(self, x)), _as_wide(self, var, _wide(self, x)), weight, bias, eps)
+        mean, var = (_as_wide(self, a, _wide(self, x)) for a in (mean, var))
+        return _apply(self, *_lying(x), mean, var, weight, bias, eps)
 
     def batch_norm_eval_weight_grad(self, g: Any, x: Any, mean: Any, var: Any, *, eps: float = 1e-5) -> Any:
         if not _fits(self, x, g):
@@ -207,6 +219,38 @@ class NormKernels(KernelMixin):
 
 def _fits(k: Any, x: Any, g: Any = None) -> bool:
     return x.size > 0 and k.dtype_of(x) in FLOATS and (g is None or (g.dtype == x.dtype and g.shape == x.shape))
+
+
+def _wider(x: Any, weight: Any) -> Any:
+    """Return the one whose dtype the gradients of parameters have: a weight that is wider than x."""
+    return x if weight is None or weight.itemsize <= x.itemsize else weight
+
+
+def _by_core(k: Any, name: str, g: Any, x: Any, weight: Any, *stats: Any, **numbers: Any) -> tuple[Any, ...]:
+    """Return gradients by the core's body, which takes g and x in the dtype of a wide weight."""
+    own, wide = x.dtype, _wider(x, weight).dtype
+    of_x, *rest = getattr(_Core, name)(k, g.astype(wide, copy=False), x.astype(wide, copy=False), weight, *stats, **numbers)
+    return of_x if of_x is None else of_x.astype(own, copy=False), *rest
+
+
+def _lying(x: Any) -> tuple[Any, tuple[int, ...], Any]:
+    """Return x, in row-major order unless its channels are last in memory; how it lies there, as (samples, channels, ...); the turn.
+
+    The turn is that of `turns` where channels are last, else None.
+    """
+    turn = turns(x)
+    if turn and turn[0] == (0, *range(2, x.ndim), 1):
+        return x, (x.size // x.shape[1], x.shape[1]), turn
+    return contiguous(x), x.shape, None
+
+
+def _in_turn(g: Any, turn: Any) -> Any:
+    """Return g in the order of what `_lying` gave that turn."""
+    return contiguous(g.transpose(turn[0])).transpose(turn[1]) if turn else contiguous(g)
+
+
+def _new_like(x: Any, turn: Any) -> Any:
+    return empty([x.shape[a] for a in turn[0]], x.dtype).transpose(turn[1]) if turn else empty(x.shape, x.dtype)
 
 
 def _wide(k: Any, x: Any) -> Any:
@@ -265,12 +309,12 @@ def _row_grads(
     if not plan:
         row = x.shape[x.ndim - ndim :]
         of_x = _backward(k, kind, g, x, weight, mean, rstd, prod(row)) if needs[0] else None
-        return of_x, *_column_sums(k, kind.partition(",")[0], g, x, mean, rstd, ndim, needs[1:])
+        return of_x, *_column_sums(k, kind.partition(",")[0], g, x, mean, rstd, ndim, needs[1:], _wider(x, weight))
     launch, fold, same, row, size = plan
     weight = contiguous(weight) if same else _as_wide(k, weight, _wide(k, x))
-    of_x, parts = empty(x.shape, x.dtype), scratch(size)
+    of_x, parts, like = empty(x.shape, x.dtype), scratch(size), _wider(x, weight)
     launch(contiguous(g), contiguous(x), weight, contiguous(mean), contiguous(rstd), of_x, parts)
-    of_weight, of_bias = [empty(row, x.dtype) if need else None for need in needs[1:]]
+    of_weight, of_bias = [empty(row, like.dtype) if need else None for need in needs[1:]]
     fold(parts, None, of_bias, of_weight)
     return of_x, of_weight, of_bias
 
@@ -290,7 +334,8 @@ def _grads_rows(kind: str, shape: tuple[int, ...], ndim: int, dtypes: tuple[Any,
     count = max(1, min(rows // _ROWS_OF_BLOCK, _AT_ONCE))
     kernel = program.get(dtype, f"norm_grads_rows<{{T}}, {name}, {kind.partition(',')[0]}, {kept}>")
     launch = launcher(kernel, (count,), (32, 8), "xxooxxm==", rows, n)
-    return launch, _folds[dtype, count, n], name == "{T}", row, count * 2 * n * max(dtype.itemsize, 4)
+    fold = _folds[dtype, count, n, name != "{T}" and dtype.itemsize == 2]
+    return launch, fold, name == "{T}", row, count * 2 * n * max(dtype.itemsize, 4)
 
 
 def _backward(k: Any, kind: str, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, n: int, groups: int = 1) -> Any:
@@ -325,41 +370,58 @@ def _by_channels(dtype: Any, shape: tuple[int, ...]) -> Any:
     count, together, sizes = _shared(dtype, shape)
     samples, channels, inner = sizes
     if together and samples * inner <= _ALONE:
-        finish = launcher(NORM.get(dtype, "joined_apply<{T}>"), (channels,), (256,), "x=xxoox===f", None, *sizes)
+        finish = launcher(CHANNELS.get(dtype, "joined_apply<{T}>"), (channels,), (256,), "x=xxoox===f", None, *sizes)
         return None, finish, together, channels, 0
-    geometry = (channels, count), (256,)
-    moments = launcher(NORM.get(dtype, "channel_moments<{T}>"), *geometry, "xm===", *sizes)
+    if inner == 1:
+        moments = _by_strips(dtype, "columns_moments<{T}>", "xm====", samples, channels)
+    else:
+        moments = launcher(CHANNELS.get(dtype, "channel_moments<{T}>"), (channels, count), (256,), "xm===", *sizes)
     if together:
-        finish = launcher(NORM.get(dtype, "joined_apply<{T}>"), *geometry, "xmxxoox===f", *sizes)
+        finish = launcher(CHANNELS.get(dtype, "joined_apply<{T}>"), (channels, count), (256,), "xmxxoox===f", *sizes)
     else:
         numbers = count, samples * inner, channels, inner
-        finish = launcher(NORM.get(dtype, "merge_moments<{T}>"), *_warps(channels), "mxx====", *numbers)
+        finish = launcher(CHANNELS.get(dtype, "merge_moments<{T}>"), *_warps(channels), "mxx====", *numbers)
     return moments, finish, together, channels, count * 2 * channels * max(dtype.itemsize, 4)
 
 
-def _by_channels_grad(dtype: Any, shape: tuple[int, ...]) -> Any:
+def _by_channels_grad(dtype: Any, shape: tuple[int, ...], mixed: bool) -> Any:
     """Return those of its gradients: sums of a channel's parts, if there are any, and what joins them or takes them joined."""
-    if dtype not in FLOATS or not prod(shape):
-        return None
     count, together, sizes = _shared(dtype, shape)
     samples, channels, inner = sizes
+    joined = CHANNELS.get(dtype, f"joined_grad<{{T}}, {_PARAMETERS[mixed]}>") if together else None
     if together and samples * inner <= _ALONE:
-        finish = launcher(NORM.get(dtype, "joined_grad<{T}>"), (channels,), (256,), "xxxxo=xoo===f", None, *sizes)
-        return None, finish, together, channels, 0
-    geometry = (channels, count), (256,)
+        return None, launcher(joined, (channels,), (256,), "xxxxo=xoo===f", None, *sizes), together, channels, 0
     sums = _sums_plans[dtype, *sizes, 0]
     if together:
-        finish = launcher(NORM.get(dtype, "joined_grad<{T}>"), *geometry, "xxxxomxoo===f", *sizes)
+        finish = launcher(joined, (channels, count), (256,), "xxxxomxoo===f", *sizes)
+    elif inner == 1:
+        finish = _by_strips(dtype, "columns_grad<{T}>", "xxxxoxx====f", samples, channels)
     else:
-        n, grad = prod(shape), NORM.get(dtype, "channel_grad<{T}>")
+        n, grad = prod(shape), CHANNELS.get(dtype, "channel_grad<{T}>")
         finish = launcher(grad, *over_elements(n, 16 // dtype.itemsize), "xxxxoxx===f", n, channels, inner)
     return sums, finish, together, channels, count * 2 * channels * max(dtype.itemsize, 4)
 
 
-def _shared(dtype: Any, shape: tuple[int, ...]) -> tuple[int, bool, tuple[int, int, int]]:
+def _shared(dtype: Any, shape: tuple[int, ...], groups: int = 0) -> tuple[int, bool, tuple[int, int, int]]:
     """Return how many blocks share a channel; whether its elements lie side by side; samples, channels, elements of each."""
     samples, channels, inner = shape[0], shape[1], prod(shape[2:])
-    return _parts(channels, samples * inner), inner * dtype.itemsize >= 64, (samples, channels, inner)
+    count = _parts(channels, samples * inner) if inner > 1 or groups else _strips(dtype, samples, channels)[0][1]
+    return count, inner * dtype.itemsize >= 64, (samples, channels, inner)
+
+
+def _strips(dtype: Any, rows: int, channels: int) -> tuple[tuple[int, int], int, bool]:
+    """Return the grid for channels that lie side by side, how many threads do, and whether each has 16 bytes of them."""
+    lanes = 16 // dtype.itemsize
+    packs = channels % lanes == 0
+    threads = channels // lanes if packs else channels
+    across = min(threads, 32)
+    strips = -(-threads // across)
+    return (strips, max(1, min(_BLOCKS // strips, rows // (4 * (256 // across))))), across, packs
+
+
+def _by_strips(dtype: Any, kernel: str, takes: str, rows: int, channels: int) -> Any:
+    grid, across, packs = _strips(dtype, rows, channels)
+    return launcher(CHANNELS.get(dtype, kernel), grid, (256,), takes, rows, channels, across, int(packs))
 
 
 def _by_columns(dtype: Any, rms: str, rows: int, n: int) -> tuple[Any, int, int]:
@@ -371,12 +433,12 @@ def _by_columns(dtype: Any, rms: str, rows: int, n: int) -> tuple[Any, int, int]
     return launch, count, count * 2 * n * max(dtype.itemsize, 4)
 
 
-def _fold(dtype: Any, count: int, n: int) -> Any:
-    return launcher(NORM.get(dtype, "fold_parts<{T}>"), *_warps(2 * n), "mooo==", count, n)
+def _fold(dtype: Any, count: int, n: int, mixed: bool) -> Any:
+    return launcher(NORM.get(dtype, f"fold_parts<{{T}}, {_PARAMETERS[mixed]}>"), *_warps(2 * n), "mooo==", count, n)
 
 
 def _blend(dtype: Any, n: int) -> Any:
-    return launcher(NORM.get(dtype, "blend<{T}>"), *over_elements(n), "xxxx=fff", n)
+    return launcher(CHANNELS.get(dtype, "blend<{T}>"), *over_elements(n), "xxxx=fff", n)
 
 
 _batch_plans, _batch_grad_plans, _column_plans = Plans(_by_channels), Plans(_by_channels_grad), Plans(_by_columns)
@@ -384,9 +446,9 @@ _folds, _blends, _forwards, _grads = Plans(_fold), Plans(_blend), Plans(_norm_ro
 
 
 def _column_sums(
-    k: Any, rms: str, g: Any, x: Any, mean: Any, rstd: Any, ndim: int, needs: Sequence[bool]
+    k: Any, rms: str, g: Any, x: Any, mean: Any, rstd: Any, ndim: int, needs: Sequence[bool], like: Any = None
 ) -> tuple[Any, Any]:
-    """Return the gradients of weight and bias of normalised rows, where needed."""
+    """Return the gradients of weight and bias of normalised rows, where needed, in the dtype of `like`, by default that of x."""
     if not any(needs):
         return None, None
     g, x, mean, rstd = contiguous(g), contiguous(x), contiguous(mean), contiguous(rstd)
@@ -395,34 +457,40 @@ def _column_sums(
     launch, count, size = _column_plans[dtype, rms, x.size // n, n]
     parts = scratch(size)
     launch(g, x, mean, rstd, parts)
-    weight, bias = [empty(row, x.dtype) if need else None for need in needs]
-    _folds[dtype, count, n](parts, None, bias, weight)
+    of = x.dtype if like is None else like.dtype
+    weight, bias = [empty(row, of) if need else None for need in needs]
+    _folds[dtype, count, n, of != x.dtype](parts, None, bias, weight)
     return weight, bias
 
 
 def _channel_sums(
-    k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, needs: Sequence[bool], eps: float = -1.0
-) -> tuple[Any, Any, Any]:
+    k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, needs: Sequence[bool], eps: float = -1.0, like: Any = None,
+    shape: tuple[int, ...] = (),
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the channels' sums (2, C) of g and of g times the normal x, and the latter as gradients where needed.
 
-    Without an eps the variances are the inverse standard deviations.
+    Without an eps the variances are the inverse standard deviations. Gradients come in the dtype of `like`, by default that of x; with
+    a shape g and x lie so.
     """
     if groups and not any(needs):
         return None, None, None
-    g, x, mean, var, dtype = contiguous(g), contiguous(x), contiguous(mean), contiguous(var), k.dtype_of(x)
-    count, _, (samples, channels, inner) = _shared(dtype, x.shape)
+    if not shape:
+        g, x, shape = contiguous(g), contiguous(x), x.shape
+    dtype, of = k.dtype_of(x), x.dtype if like is None else like.dtype
+    count, _, (samples, channels, inner) = _shared(dtype, shape, groups)
     parts = scratch(count * 2 * channels * max(x.itemsize, 4))
-    sums_of = _sums_plans[dtype, samples, channels, inner, groups]
-    sums_of(g, x, mean, var, parts, eps)
+    _sums_plans[dtype, samples, channels, inner, groups](g, x, contiguous(mean), contiguous(var), parts, eps)
     sums = None if groups else empty((2, channels), _wide(k, x))
-    weight, bias = [empty((channels,), x.dtype) if need else None for need in needs]
-    _folds[dtype, count, channels](parts, sums, bias, weight)
+    weight, bias = [empty((channels,), of) if need else None for need in needs]
+    _folds[dtype, count, channels, of != x.dtype](parts, sums, bias, weight)
     return sums, weight, bias
 
 
 def _sums(dtype: Any, samples: int, channels: int, inner: int, groups: int) -> Any:
+    if inner == 1 and not groups:
+        return _by_strips(dtype, "columns_sums<{T}>", "xxxxm====f", samples, channels)
     geometry = (channels, _parts(channels, samples * inner)), (256,)
-    kernel = NORM.get(dtype, "channel_sums<{T}>")
+    kernel = CHANNELS.get(dtype, "channel_sums<{T}>")
     return launcher(kernel, *geometry, "xxxxm====f", samples, channels, inner, groups)
 
 
@@ -434,15 +502,18 @@ def _warps(count: int) -> tuple[tuple[int], tuple[int, int]]:
     return (min(-(-count // 8), 1 << 20),), (32, 8)
 
 
-def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
-    out, dtype, wide = empty(x.shape, x.dtype), k.dtype_of(x), _wide(k, x)
-    _apply_plans[dtype, x.shape](x, mean, var, _as_wide(k, weight, wide), _as_wide(k, bias, wide), out, eps)
+def _apply(k: Any, x: Any, shape: tuple[int, ...], turn: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+    out, dtype, wide = _new_like(x, turn), k.dtype_of(x), _wide(k, x)
+    _apply_plans[dtype, shape](x, mean, var, _as_wide(k, weight, wide), _as_wide(k, bias, wide), out, eps)
     return out
 
 
 def _normal(dtype: Any, shape: tuple[int, ...]) -> Any:
-    n, kernel = prod(shape), NORM.get(dtype, "channel_apply<{T}>")
-    return launcher(kernel, *over_elements(n, 16 // dtype.itemsize), "xxxoox===f", n, shape[1], prod(shape[2:]))
+    n, channels, inner = prod(shape), shape[1], prod(shape[2:])
+    if inner == 1:
+        return _by_strips(dtype, "columns_apply<{T}>", "xxxoox====f", shape[0], channels)
+    kernel = CHANNELS.get(dtype, "channel_apply<{T}>")
+    return launcher(kernel, *over_elements(n, 16 // dtype.itemsize), "xxxoox===f", n, channels, inner)
 
 
 _apply_plans = Plans(_normal)

@@ -98,7 +98,8 @@ template <class F> __device__ __forceinline__ void each_warp(i64 rows, i64 hidde
     f(unit, (task - unit * groups) * kRows, int(threadIdx.x));
   }
 }
-// found[q][r] is row r of `rows` times row q of `weights`; rows from `many` on are none.
+// found[q][r] is row r of `rows` times row q of `weights`; rows from `many` on are none. Other blocks of the launch may have written
+// the rows just now: a volatile read does not take what this multiprocessor knows of the memory from before.
 template <int Q, class W>
 __device__ __forceinline__ void dots(W (&found)[Q][kRows], const W *rows, i64 many, const W *weights, i64 step, i64 n) {
 #pragma unroll
@@ -109,7 +110,7 @@ __device__ __forceinline__ void dots(W (&found)[Q][kRows], const W *rows, i64 ma
   for (i64 k = threadIdx.x; k < n; k += 32) {
     W mine[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) mine[r] = r < many ? rows[r * n + k] : W(0);
+    for (int r = 0; r < kRows; ++r) mine[r] = r < many ? static_cast<const volatile W *>(rows)[r * n + k] : W(0);
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
       W w = weights[q * step + k];
@@ -125,7 +126,7 @@ __device__ __forceinline__ void dots(W (&found)[Q][kRows], const W *rows, i64 ma
 
 // h has `all` rows, of which the first n take part; next becomes what it is after the step.
 template <class W>
-__global__ void lstm_whole_step(const W *weights, const W *of_x, const W *h, W *next, W *c, W *out, W *cells, W *gates, i64 begin,
+__device__ __forceinline__ void lstm_step_with_product(const W *weights, const W *of_x, const W *h, W *next, W *c, W *out, W *cells, W *gates, i64 begin,
                                 i64 n, i64 all, i64 hidden) {
   each_warp(all, hidden, [&](i64 unit, i64 first, int lane) {
     W found[4][kRows];
@@ -142,7 +143,7 @@ __global__ void lstm_whole_step(const W *weights, const W *of_x, const W *h, W *
 // weights are turned, (hidden, 4 hidden). What the step before this one, of `late` rows from `last` on, leaves in d_gates
 // goes to the state between the two, in rows that have ended to d_h.
 template <class W>
-__global__ void lstm_whole_step_grad(const W *weights, const W *g, W *d_h, W *d_c, const W *gates, const W *cells,
+__device__ __forceinline__ void lstm_step_with_product_grad(const W *weights, const W *g, W *d_h, W *d_c, const W *gates, const W *cells,
                                      const W *before, W *d_gates, i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
   each_warp(n < late ? late : n, hidden, [&](i64 unit, i64 first, int lane) {
     W found[1][kRows];
@@ -160,7 +161,7 @@ __global__ void lstm_whole_step_grad(const W *weights, const W *g, W *d_h, W *d_
   });
 }
 template <class W>
-__global__ void gru_whole_step(const W *weights, const W *of_x, const W *bias, const W *h, W *next, W *out, W *gates, i64 begin, i64 n,
+__device__ __forceinline__ void gru_step_with_product(const W *weights, const W *of_x, const W *bias, const W *h, W *next, W *out, W *gates, i64 begin, i64 n,
                                i64 all, i64 hidden) {
   each_warp(all, hidden, [&](i64 unit, i64 first, int lane) {
     W found[3][kRows];
@@ -177,7 +178,7 @@ __global__ void gru_whole_step(const W *weights, const W *of_x, const W *bias, c
   });
 }
 template <class W>
-__global__ void gru_whole_step_grad(const W *weights, const W *g, W *d_h, const W *gates, const W *before, W *d_input,
+__device__ __forceinline__ void gru_step_with_product_grad(const W *weights, const W *g, W *d_h, const W *gates, const W *before, W *d_input,
                                     W *d_hidden, i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
   each_warp(n < late ? late : n, hidden, [&](i64 unit, i64 first, int lane) {
     W found[1][kRows];
@@ -192,4 +193,67 @@ __global__ void gru_whole_step_grad(const W *weights, const W *g, W *d_h, const 
                        : of_h;
     }
   });
+}
+
+// ---- a step, or all of them in one launch, whose blocks all run at a time: they wait for each other between steps ----
+
+__device__ __forceinline__ void await_all(unsigned *arrived, i64 times) {
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    __threadfence();
+    atomicAdd(arrived, 1u);
+    while (*static_cast<volatile unsigned *>(arrived) < unsigned(times) * gridDim.x) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+// Step s has the rows from first + s * step on; h is the state before the first, a and b take turns after that.
+#define ALL_STEPS                                          \
+  for (i64 s = 0; s < steps; await_all(arrived, ++s))      \
+    if (i64 begin = first + s * step; true)
+#define STATES (s ? s & 1 ? a : b : h), (s & 1 ? b : a)
+#define BEHIND begin, rows, (s ? begin - step : 0), (s ? rows : 0)
+
+template <class W>
+__global__ void lstm_whole_step(const W *weights, const W *of_x, W *c, W *out, W *cells, W *gates, const W *h, W *next, i64 begin, i64 n,
+                                i64 all, i64 hidden) {
+  lstm_step_with_product(weights, of_x, h, next, c, out, cells, gates, begin, n, all, hidden);
+}
+template <class W>
+__global__ void __launch_bounds__(256, 2) lstm_all_steps(const W *weights, const W *of_x, W *c, W *out, W *cells, W *gates, const W *h,
+                                                         W *a, W *b, unsigned *arrived, i64 steps, i64 first, i64 step, i64 rows, i64 hidden) {
+  ALL_STEPS lstm_step_with_product(weights, of_x, STATES, c, out, cells, gates, begin, rows, rows, hidden);
+}
+template <class W>
+__global__ void lstm_whole_step_grad(const W *weights, const W *g, W *d_h, W *d_c, const W *gates, const W *cells, const W *before,
+                                     W *d_gates, i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
+  lstm_step_with_product_grad(weights, g, d_h, d_c, gates, cells, before, d_gates, begin, n, last, late, hidden);
+}
+template <class W>
+__global__ void __launch_bounds__(256, 2) lstm_all_steps_grad(const W *weights, const W *g, W *d_h, W *d_c, const W *gates, const W *cells,
+                                                              const W *before, W *d_gates, unsigned *arrived, i64 steps, i64 first,
+                                                              i64 step, i64 rows, i64 hidden) {
+  ALL_STEPS lstm_step_with_product_grad(weights, g, d_h, d_c, gates, cells, before, d_gates, BEHIND, hidden);
+}
+template <class W>
+__global__ void gru_whole_step(const W *weights, const W *of_x, const W *bias, W *out, W *gates, const W *h, W *next, i64 begin, i64 n,
+                               i64 all, i64 hidden) {
+  gru_step_with_product(weights, of_x, bias, h, next, out, gates, begin, n, all, hidden);
+}
+template <class W>
+__global__ void __launch_bounds__(256, 2) gru_all_steps(const W *weights, const W *of_x, const W *bias, W *out, W *gates, const W *h, W *a,
+                                                        W *b, unsigned *arrived, i64 steps, i64 first, i64 step, i64 rows, i64 hidden) {
+  ALL_STEPS gru_step_with_product(weights, of_x, bias, STATES, out, gates, begin, rows, rows, hidden);
+}
+template <class W>
+__global__ void gru_whole_step_grad(const W *weights, const W *g, W *d_h, const W *gates, const W *before, W *d_input, W *d_hidden,
+                                    i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
+  gru_step_with_product_grad(weights, g, d_h, gates, before, d_input, d_hidden, begin, n, last, late, hidden);
+}
+template <class W>
+__global__ void __launch_bounds__(256, 2) gru_all_steps_grad(const W *weights, const W *g, W *d_h, const W *gates, const W *before,
+                                                             W *d_input, W *d_hidden, unsigned *arrived, i64 steps, i64 first, i64 step,
+                                                             i64 rows, i64 hidden) {
+  ALL_STEPS gru_step_with_product_grad(weights, g, d_h, gates, before, d_input, d_hidden, BEHIND, hidden);
 }

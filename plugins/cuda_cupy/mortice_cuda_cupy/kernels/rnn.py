@@ -1,9 +1,15 @@
-"""LSTM and GRU layers: a step is one launch where states are small, else one product and one launch for what lies between two."""
+"""LSTM and GRU layers.
+
+All steps are one launch where the device runs as many warps at a time as a step needs, and sequences have one length. A step is one launch
+where states are small, else one product and one launch for what lies between two.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernel_tools import KernelMixin
@@ -20,12 +26,16 @@ from mortice_cuda_cupy.kernels.launch import (
     float64,
     launcher,
     over_elements,
+    together_at_most,
 )
 
 RNN = Program(
-    "rnn.cu", *[f"{layer}_{step}step{grad}<{{T}}>" for layer in ("lstm", "gru") for step in ("", "whole_") for grad in ("", "_grad")],
+    "rnn.cu",
+    *[f"{layer}_{steps}{grad}<{{T}}>" for layer in ("lstm", "gru") for steps in ("step", "whole_step", "all_steps")
+      for grad in ("", "_grad")],
     types=(float32, float64),
 )  # fmt: skip
+UINT32 = np.dtype(np.uint32)
 _SMALL = 1 << 22  # rows times units squared, up to which a step without cuBLAS takes no longer than one with it
 Sizes = Sequence[int]
 
@@ -45,7 +55,7 @@ class RecurrentKernels(KernelMixin):
         rows, hidden = x.shape[0], h0.shape[1]
         out, cells, gates = (empty((rows, n * hidden), c.dtype) for n in (1, 1, 4))
         if _small(h0):
-            h = _whole_steps(self, "lstm_whole_step<{T}>", steps, h0, w_hh, (of_x,), (c, out, cells, gates))
+            h = _whole_steps(self, "lstm", steps, h0, w_hh, of_x, c, out, cells, gates)
         else:
             h, w, of_h = _state(self, h0), self.matrix_transpose(widen(self, w_hh)), empty((h0.shape[0], 4 * hidden), c.dtype)
             for at, n in steps:
@@ -68,7 +78,7 @@ class RecurrentKernels(KernelMixin):
         before, hidden = contiguous(states_before(self, c0, cells, batch_sizes, reverse)), d_h.shape[1]
         d_gates, steps = empty(gates.shape, gates.dtype), layer_steps(batch_sizes, reverse)[::-1]
         if small := _small(d_h):
-            _whole_steps_grad(self, "lstm_whole_step_grad<{T}>", steps, w, g, d_h, d_c, gates, cells, before, d_gates)
+            _whole_steps_grad(self, "lstm", steps, w, g, d_h, d_c, gates, cells, before, d_gates)
         for at, n in steps[-1:] if small else steps:
             if not small:
                 _step(self, "lstm_step_grad<{T}>", at, n, hidden, g, d_h, d_c, gates, cells, before, d_gates)
@@ -88,7 +98,7 @@ class RecurrentKernels(KernelMixin):
         rows, hidden, steps = x.shape[0], h0.shape[1], layer_steps(batch_sizes, reverse)
         out, gates = empty((rows, hidden), of_x.dtype), empty((rows, 4 * hidden), of_x.dtype)
         if _small(h0):
-            h = _whole_steps(self, "gru_whole_step<{T}>", steps, h0, w_hh, (of_x, bias), (out, gates))
+            h = _whole_steps(self, "gru", steps, h0, w_hh, of_x, bias, out, gates)
         else:
             h, w, of_h = _state(self, h0), self.matrix_transpose(widen(self, w_hh)), empty((h0.shape[0], 3 * hidden), of_x.dtype)
             for at, n in steps:
@@ -113,7 +123,7 @@ class RecurrentKernels(KernelMixin):
         d_input, d_hidden = (empty((rows, 3 * hidden), g.dtype) for _ in range(2))
         steps = layer_steps(batch_sizes, reverse)[::-1]
         if small := _small(d_h):
-            _whole_steps_grad(self, "gru_whole_step_grad<{T}>", steps, w, g, d_h, gates, before, d_input, d_hidden)
+            _whole_steps_grad(self, "gru", steps, w, g, d_h, gates, before, d_input, d_hidden)
         for at, n in steps[-1:] if small else steps:
             if not small:
                 _step(self, "gru_step_grad<{T}>", at, n, hidden, g, d_h, gates, before, d_input, d_hidden)
@@ -145,36 +155,79 @@ def _small(h: Any) -> bool:
     return 0 < h.size * h.shape[1] <= _SMALL  # type: ignore[no-any-return]
 
 
-def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
+def _whole_steps(k: Any, layer: str, steps: Any, h0: Any, w_hh: Any, *arrays: Any) -> Any:
     """Launch each step with its product; return the last state. Two take turns: all of one is read for each unit of the other."""
     h, w = contiguous(widen(k, h0)), contiguous(widen(k, w_hh))
-    states = [empty(h.shape, h.dtype) for _ in range(2)]
-    takes = f"s{'s' * len(given)}xx{'s' * len(made)}ii=="
-    launch = _series[k.dtype_of(h), kernel, takes, h.shape](w, *given, *made)
+    states, dtype = [empty(h.shape, h.dtype) for _ in range(2)], k.dtype_of(h)
+    takes = f"{'s' * (len(arrays) + 1)}xx"
+    if _at_once(steps, h.shape):
+        launch = _all_steps[dtype, f"{layer}_all_steps<{{T}}>", f"{takes}xx", h.shape](w, *arrays)
+        if _launched(launch, h, *states, *_course(steps)):
+            return states[1 - len(steps) % 2]
+    launch = _series[dtype, f"{layer}_whole_step<{{T}}>", f"{takes}ii==", h.shape](w, *arrays)
     for at, n in steps:
         launch(h, states[0], at.start, n)
         h, states = states[0], [states[1], states[0]]
     return h if steps else k.copy(h)
 
 
-def _whole_steps_grad(k: Any, kernel: str, steps: Any, w_hh: Any, g: Any, d_h: Any, *arrays: Any) -> None:
+def _whole_steps_grad(k: Any, layer: str, steps: Any, w_hh: Any, g: Any, d_h: Any, *arrays: Any) -> None:
     """Launch each step behind the product of the one before; that of the last is left."""
     w, hidden, last, late = contiguous(k.matrix_transpose(w_hh)), d_h.shape[1], 0, 0
-    dtype, takes = k.dtype_of(d_h), f"{'s' * (len(arrays) + 3)}iiii="
+    dtype, takes = k.dtype_of(d_h), "s" * (len(arrays) + 3)
+    if _at_once(steps, d_h.shape):
+        launch = _all_steps[dtype, f"{layer}_all_steps_grad<{{T}}>", f"{takes}x", d_h.shape](w, g, d_h, *arrays)
+        if _launched(launch, *_course(steps)):
+            return
     launches: dict[int, Any] = {}  # by rows
     for at, n in steps:
         rows = max(n, late)
         if rows not in launches:
-            launches[rows] = _series[dtype, kernel, takes, (rows, hidden)](w, g, d_h, *arrays)
+            launches[rows] = _series[dtype, f"{layer}_whole_step_grad<{{T}}>", f"{takes}iiii=", (rows, hidden)](w, g, d_h, *arrays)
         launches[rows](at.start, n, last, late)
         last, late = at.start, n
 
 
-def _whole(dtype: Any, kernel: str, takes: str, shape: tuple[int, int]) -> Any:
-    """Return launches of whole steps: a warp for each unit of four rows."""
+_UNITS = 8  # units of four rows that a block has: a warp each
+
+
+def _units(shape: tuple[int, int]) -> int:
     rows, hidden = shape
-    grid = (min(-(-(-(-rows // 4) * hidden) // 8), MAX_BLOCKS),)
-    return launcher(RNN.get(dtype, kernel), grid, (32, 8), takes, *shape[-takes.count("=") :])
+    return -(-rows // 4) * hidden
 
 
-_series = Plans(_whole)
+def _whole(dtype: Any, kernel: str, takes: str, shape: tuple[int, int]) -> Any:
+    """Return launches of whole steps."""
+    grid = (min(-(-_units(shape) // _UNITS), MAX_BLOCKS),)
+    return launcher(RNN.get(dtype, kernel), grid, (32, _UNITS), takes, *shape[-takes.count("=") :])
+
+
+def _all(dtype: Any, kernel: str, takes: str, shape: tuple[int, int]) -> Any:
+    """Return launches of all steps, whose blocks wait for each other."""
+    return launcher(RNN.get(dtype, kernel), (-(-_units(shape) // _UNITS),), (32, _UNITS), f"{takes}iii==", *shape, together=True)
+
+
+def _at_once(steps: Any, shape: tuple[int, int]) -> bool:
+    """Tell whether all blocks of a step have room on the device at a time, and all steps the same rows."""
+    return len(steps) > 1 and steps[0][1] == steps[-1][1] and _units(shape) <= _UNITS * together_at_most()
+
+
+def _launched(launch: Any, *given: Any) -> bool:
+    """Launch blocks that wait for each other; return whether there was room for them, as where others share the device there may not be."""
+    try:
+        launch(*given)
+    except RuntimeError as error:
+        if "COOPERATIVE_LAUNCH" not in str(error):
+            raise
+        return False
+    return True
+
+
+def _course(steps: Any) -> tuple[Any, int, int, int]:
+    """Return a count of blocks that have arrived, of none; how many steps there are; where the first begins, and the next one after it."""
+    arrived = empty((1,), UINT32)
+    arrived.fill(0)
+    return arrived, len(steps), steps[0][0].start, steps[1][0].start - steps[0][0].start
+
+
+_series, _all_steps = Plans(_whole), Plans(_all)
