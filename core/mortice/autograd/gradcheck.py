@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import compress
 from typing import Any
 
 from mortice import call as _call
@@ -247,16 +248,21 @@ def _check(
                     raise GradcheckError(f"Numerical gradient for function expected to be zero; got {_text(matrix)} "
                                          f"for output {i} with respect to input {j}.")  # fmt: skip
         return
+    live = [o._rg for o in outs]  # beside outputs that require grad, one that does not is a constant, as in PyTorch
+    outs = list(compress(outs, live))
+
+    def live_fn() -> list[Any]:
+        return list(compress(fn(), live))
+
     if back:
-        (_fast if fast else _slow)(fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
+        (_fast if fast else _slow)(live_fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
     if forward:
-        _forward(func, given, ts, fn, outs, eps, atol, rtol, batched_forward)
+        _forward(lambda *args: compress(_differentiable(func(*args)), live), given, ts, live_fn, outs, eps, atol, rtol, batched_forward)
     if undefined and back:
         _undefined(ts, outs)
     for o in outs if batched else ():
-        if o._rg:
-            pull = partial(grad, o, ts, retain_graph=True, allow_unused=True)
-            _batched(o, partial(pull, is_grads_batched=True), pull)
+        pull = partial(grad, o, ts, retain_graph=True, allow_unused=True)
+        _batched(o, partial(pull, is_grads_batched=True), pull)
 
 
 def _batched(like: Any, together: Callable[..., Any], alone: Callable[..., Any]) -> None:
@@ -287,16 +293,13 @@ def _slow(
 ) -> None:  # fmt: skip
     numerical = [_numerical(fn, t, outs, eps) for t in ts]
     for i, o in enumerate(outs):
-        if not o._rg:
-            analytical: list[Matrix] = [[[0] * len(row) for row in numerical[j][i]] for j in range(len(ts))]
-        else:
-            analytical, found = _analytical(o, ts)
-            again, _ = _analytical(o, ts)
-            for j, t in enumerate(ts):
-                _same_again(again[j], analytical[j], nondet_tol)
-                g = found[j]
-                if dtypes and g is not None and g.dtype is not t.dtype:
-                    raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+        analytical, found = _analytical(o, ts)
+        again, _ = _analytical(o, ts)
+        for j, t in enumerate(ts):
+            _same_again(again[j], analytical[j], nondet_tol)
+            g = found[j]
+            if dtypes and g is not None and g.dtype is not t.dtype:
+                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
         for j in range(len(ts)):
             if not _close(analytical[j], numerical[j][i], rtol, atol):
                 raise _mismatch(i, j, numerical[j][i], analytical[j])
@@ -333,7 +336,7 @@ def _fast(
         for i, o in enumerate(outs):
             u = _direction(o, 1000 + i)
             numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
-            g = grad(o, t, u, retain_graph=True, allow_unused=True)[0] if o._rg else None
+            (g,) = grad(o, t, u, retain_graph=True, allow_unused=True)
             if dtypes and g is not None and g.dtype is not t.dtype:
                 raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
             if g is not None:
@@ -358,7 +361,7 @@ def _forward(
         args = list(given)
         for i, t in zip(where, moving):
             args[i] = t
-        return tuple(_differentiable(func(*args)))
+        return tuple(func(*args))
 
     for j, t in enumerate(ts):
 
@@ -379,15 +382,14 @@ def _forward(
 
 def _undefined(ts: list[Any], outs: list[Any]) -> None:
     """Check that gradients of zero give zero, and that an output may be left out."""
-    live = [o for o in outs if o._rg]
-    zero = grad(live, ts, [zeros_for(o) for o in live], retain_graph=True, allow_unused=True)
+    zero = grad(outs, ts, [zeros_for(o) for o in outs], retain_graph=True, allow_unused=True)
     for j, g in enumerate(zero):
         if g is not None and any(x != 0 and x == x for x in _values([g])[0]):
             raise GradcheckError(
                 "backward not multiplied by grad_output: a gradient of zeros must give zeros; got "
                 f"{_values([g])[0]} for input {j}."
             )
-    for o in live:
+    for o in outs:
         grad(o, ts, zeros_for(o), retain_graph=True, allow_unused=True)
 
 
