@@ -5,7 +5,7 @@ from typing import Any
 
 from mortice.nn import Module
 
-__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_fake", "unset_fake_temporarily"]
+__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake", "unset_fake_temporarily"]
 
 
 class OptimizedModule(Module):
@@ -53,6 +53,11 @@ class OptimizedModule(Module):
 
 class FakeTensor:
     """The type of a tensor that stands for one while a program is recorded, for `isinstance`; there are none."""
+
+
+def is_dynamo_supported() -> bool:
+    """Return True: `compile` takes modules and functions on every Python."""
+    return True
 
 
 def is_fake(x: object) -> bool:
