@@ -8,12 +8,17 @@ from mortice.nn import Module
 __all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake", "unset_fake_temporarily"]
 
 
+def _uncompiled(fn: Any) -> Any:
+    return fn
+
+
 class OptimizedModule(Module):
     """What `compile` makes of a module: that module as `_orig_mod`, to which attributes go, and its calls."""
 
     def __init__(self, mod: Module, dynamo_ctx: Any = None) -> None:
         super().__init__()
         self.__dict__["_modules"]["_orig_mod"] = mod
+        self.__dict__["dynamo_ctx"] = dynamo_ctx or _uncompiled  # Lightning wraps forward in it
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
