@@ -79,7 +79,11 @@ def backward(
         if modes.saved_hooks is not hooks:  # a hook has entered saved_tensors_hooks, and not left them
             modes.saved_hooks = hooks
             watch()
-        settle()
+        try:
+            settle()
+        except BaseException:  # an interrupt on its way in: unsettled, nothing more would be recorded, and nothing would say so
+            settle()
+            raise
 
 
 def _walk(

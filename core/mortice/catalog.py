@@ -253,8 +253,8 @@ TENSOR_KERNELS = {
     "ops.nn_rnn": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer",
     "ops.norms": "vector_norm",
     "ops.parts": "frexp gcd lcm",
-    "ops.products": "cross euclidean_distance",
-    "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim prod sum sum_all",
+    "ops.products": "cross euclidean_distance row_distance",
+    "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim nansum prod sum sum_all",
     "ops.reflections": "geqrf",
     "ops.reinterpret": "reinterpret",
     "ops.scan": "cumulative_max cumulative_min cumulative_prod cumulative_sum logcumsumexp",
@@ -346,8 +346,8 @@ FREE_KERNELS = {
     ),
     "backends.reduction:ReductionKernels": (
         "all all_equal any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero "
-        "kthvalue logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all "
-        "var vector_norm"
+        "kthvalue logcumsumexp logsumexp max_dim mean median min_dim nansum row_distances searchsorted sort "
+        "sort_pairs std topk unique_all var vector_norm"
     ),
     "backends.special_bessel:BesselKernels": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "

@@ -36,6 +36,7 @@ LEAD = [
     ("_C._functorch", "is_batchedtensor", importlib.import_module("mortice._C").is_batchedtensor),
     ("optim._multi_tensor", "AdamW", mt.optim.AdamW),
     ("_VF", "lstm", mt.lstm),
+    ("_dynamo", "is_dynamo_supported", eval_frame.is_dynamo_supported),
     ("_dynamo", "reset", mt.compiler.reset),
     ("_ops", "ops", mt.ops),
     ("_dynamo.config", "reset", mt.compiler.reset),

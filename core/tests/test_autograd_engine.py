@@ -631,6 +631,25 @@ def test_the_fast_path_is_restored_after_every_kind_of_block() -> None:
     assert special[0] == before
 
 
+def test_an_interrupt_at_the_end_of_backward_leaves_recording_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mortice import backward
+
+    settle, arrived = backward.settle, []
+
+    def interrupted() -> None:
+        if not arrived:
+            arrived.append(1)
+            raise KeyboardInterrupt
+        settle()
+
+    x = mt.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    monkeypatch.setattr(backward, "settle", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        y.backward()
+    assert mt.is_grad_enabled() and (x * 2).requires_grad
+
+
 def test_inference_tensors() -> None:
     x = leaf(1.0)
     with mt.inference_mode():

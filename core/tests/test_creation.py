@@ -209,6 +209,14 @@ def test_lists_inside_themselves_and_sequences_that_fail_are_no_data():
             make(Broken())
 
 
+@pytest.mark.parametrize("make", [mt.tensor, mt.as_tensor, mt.asarray])
+def test_what_is_no_number_is_refused_in_pytorchs_words(make):
+    with pytest.raises(TypeError, match=r"new\(\): invalid data type 'str'"):
+        make("a duck")
+    with pytest.raises(RuntimeError, match="Could not infer dtype of object"):
+        make([object()])
+
+
 def test_a_capsule_is_memory_to_share():
     x = mt.arange(3.0)
     shared = mt.asarray(x.__dlpack__())

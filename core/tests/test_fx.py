@@ -72,6 +72,7 @@ def test_a_module_is_recorded_and_written() -> None:
     assert made.code == CODE
     x = mt.randn(2, 1, 4, 4)
     assert mt.equal(made(x), net(x)) and type(made).__name__ == "Net" and isinstance(made, fx.GraphModule)
+    assert type(made).__qualname__.endswith("GraphModuleImpl")  # by this Accelerate knows where to replace forward
     assert [n.op for n in made.graph.nodes][:2] == ["placeholder", "call_module"] and made.conv is net.conv
     assert str(made.graph).splitlines()[4] == (
         "    %act : [num_users=1] = call_module[target=act](args = (%bn,), kwargs = {})"

@@ -174,6 +174,23 @@ def test_lbfgs_steps_once_to_the_bottom_of_a_line_searched_bowl():
     assert state["n_iter"] <= 3 and state["func_evals"] <= 6
 
 
+@pytest.mark.parametrize("most, calls", [(1, 2), (3, 4)])
+def test_a_line_search_ends_when_max_eval_is_used_up(most, calls):
+    p = mt.tensor([100.0], requires_grad=True)
+    made = optim.LBFGS([p], lr=1e-9, max_iter=2, max_eval=most, line_search_fn="strong_wolfe")
+    asked = []
+
+    def closure():
+        made.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        asked.append(p.item())
+        return loss
+
+    made.step(closure)
+    assert len(asked) == made.state[p]["func_evals"] == calls
+
+
 @pytest.mark.parametrize("tolerance", [-math.inf, -1.0])
 def test_lbfgs_may_be_asked_to_go_on_without_a_gradient(tolerance):
     p = mt.zeros(3, requires_grad=True)

@@ -189,6 +189,28 @@ def test_lbfgs_takes_torchs_path(options):
         assert len(state[name]) == len(other_state[name])
 
 
+@pytest.mark.parametrize("options", [dict(max_iter=4, max_eval=4), dict(lr=1e-3, max_iter=8, max_eval=5), dict(lr=0.3)])
+def test_a_line_search_probes_torchs_points_to_the_last_bit(options):
+    def probed(t):
+        p = t.tensor([-1.7], requires_grad=True)  # one number: there is no order of a sum to differ by
+        optimizer = t.optim.LBFGS([p], line_search_fn="strong_wolfe", **options)
+        seen = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (p * p * p * p * 0.1 - p * p + p * 0.3).sum()
+            loss.backward()
+            seen.append((p.item(), loss.item()))
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+        return seen
+
+    ours, theirs = map(probed, BOTH)
+    assert ours == theirs
+
+
 def test_lbfgs_goes_on_from_torchs_state():
     (ours, loss), (theirs, their_loss) = rosenbrock(mortice), rosenbrock(torch)
     first, second = torch.optim.LBFGS(theirs, max_iter=3), mortice.optim.LBFGS(ours, max_iter=3)

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from mortice._dynamo import eval_frame
-from mortice._dynamo.eval_frame import OptimizedModule
+from mortice._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
 from mortice.compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "eval_frame", "explain", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "reset",
+    "is_compiling", "is_dynamo_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
+    "maybe_mark_dynamic", "reset",
 ]  # fmt: skip
 
 config = import_module("mortice._dynamo.config")  # takes any setting

@@ -5,7 +5,11 @@ from typing import Any
 
 from mortice.nn import Module
 
-__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_fake", "unset_fake_temporarily"]
+__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake", "unset_fake_temporarily"]
+
+
+def _uncompiled(fn: Any) -> Any:
+    return fn
 
 
 class OptimizedModule(Module):
@@ -14,6 +18,7 @@ class OptimizedModule(Module):
     def __init__(self, mod: Module, dynamo_ctx: Any = None) -> None:
         super().__init__()
         self.__dict__["_modules"]["_orig_mod"] = mod
+        self.__dict__["dynamo_ctx"] = dynamo_ctx or _uncompiled  # Lightning wraps forward in it
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
@@ -53,6 +58,11 @@ class OptimizedModule(Module):
 
 class FakeTensor:
     """The type of a tensor that stands for one while a program is recorded, for `isinstance`; there are none."""
+
+
+def is_dynamo_supported() -> bool:
+    """Return True: `compile` takes modules and functions on every Python."""
+    return True
 
 
 def is_fake(x: object) -> bool:

@@ -6,7 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+<<<<<<< HEAD
 from itertools import compress, cycle
+=======
+from itertools import compress
+>>>>>>> h_sci
 from typing import Any
 
 from mortice import call as _call
@@ -255,16 +259,25 @@ def _check(
                     raise GradcheckError(f"Numerical gradient for function expected to be zero; got {_text(matrix)} "
                                          f"for output {i} with respect to input {j}.")  # fmt: skip
         return
+    live = [o._rg for o in outs]  # beside outputs that require grad, one that does not is a constant, as in PyTorch
+    outs = list(compress(outs, live))
+
+    def live_fn() -> list[Any]:
+        return list(compress(fn(), live))
+
     if back:
-        (_fast if fast else _slow)(fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
+        (_fast if fast else _slow)(live_fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
     if forward:
+<<<<<<< HEAD
         _forward(checked, given, ts, fn, outs, eps, atol, rtol, batched_forward)
+=======
+        _forward(lambda *args: compress(_differentiable(func(*args)), live), given, ts, live_fn, outs, eps, atol, rtol, batched_forward)
+>>>>>>> h_sci
     if undefined and back:
         _undefined(ts, outs)
     for o in outs if batched else ():
-        if o._rg:
-            pull = partial(grad, o, ts, retain_graph=True, allow_unused=True)
-            _batched(o, partial(pull, is_grads_batched=True), pull)
+        pull = partial(grad, o, ts, retain_graph=True, allow_unused=True)
+        _batched(o, partial(pull, is_grads_batched=True), pull)
 
 
 def _batched(like: Any, together: Callable[..., Any], alone: Callable[..., Any]) -> None:
@@ -295,16 +308,13 @@ def _slow(
 ) -> None:  # fmt: skip
     numerical = [_numerical(fn, t, outs, eps) for t in ts]
     for i, o in enumerate(outs):
-        if not o._rg:
-            analytical: list[Matrix] = [[[0] * len(row) for row in numerical[j][i]] for j in range(len(ts))]
-        else:
-            analytical, found = _analytical(o, ts)
-            again, _ = _analytical(o, ts)
-            for j, t in enumerate(ts):
-                _same_again(again[j], analytical[j], nondet_tol)
-                g = found[j]
-                if dtypes and g is not None and g.dtype is not t.dtype:
-                    raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+        analytical, found = _analytical(o, ts)
+        again, _ = _analytical(o, ts)
+        for j, t in enumerate(ts):
+            _same_again(again[j], analytical[j], nondet_tol)
+            g = found[j]
+            if dtypes and g is not None and g.dtype is not t.dtype:
+                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
         for j in range(len(ts)):
             if not _close(analytical[j], numerical[j][i], rtol, atol):
                 raise _mismatch(i, j, numerical[j][i], analytical[j])
@@ -341,7 +351,7 @@ def _fast(
         for i, o in enumerate(outs):
             u = _direction(o, 1000 + i)
             numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
-            g = grad(o, t, u, retain_graph=True, allow_unused=True)[0] if o._rg else None
+            (g,) = grad(o, t, u, retain_graph=True, allow_unused=True)
             if dtypes and g is not None and g.dtype is not t.dtype:
                 raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
             if g is not None:

@@ -100,8 +100,12 @@ class GraphModule(nn.Module):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Return an instance of a class of its own, which will have a forward of its own."""
-        base = next(c for c in cls.__mro__ if "_of_graph" not in vars(c))
-        return super().__new__(type(base.__name__, (base,), {"_of_graph": True, "__module__": base.__module__}))
+        base: Any = next(c for c in cls.__mro__ if "_of_graph" not in vars(c))
+
+        class GraphModuleImpl(base):  # libraries look for this name where they replace a forward
+            _of_graph = True
+
+        return super().__new__(GraphModuleImpl)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()

@@ -162,7 +162,7 @@ def number(value: Any) -> Any:
     for method in ("__index__", "__float__", "__complex__"):
         if hasattr(type(value), method):
             return getattr(value, method)()
-    raise DataError(f"tensor: could not infer dtype of {type(value).__name__}. Pass numbers, lists of them, or arrays.")
+    raise DataError(f"tensor: Could not infer dtype of {type(value).__name__}. Pass numbers, lists of them, or arrays.")
 
 
 def fit(values: list[Any], dtype: DType) -> list[Any]:
@@ -259,7 +259,7 @@ def tensor(
         found = dtype or dtype_of_all(parts)
         return finish(TENSOR_KERNELS.stack([cast(part, found) for part in parts], 0), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
-        raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
+        raise TypeError(f"tensor: new(): invalid data type '{type(data).__name__}'. Pass numbers, lists of them, or arrays.")
     try:
         leaves, shape = _walk(data)
     except RecursionError:

@@ -56,7 +56,7 @@ class LBFGS(Optimizer):
         for iteration in range(1, max_iter + 1):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
-                d, t = -g, 1.0 / max(1.0, float(g.abs().sum())) * lr
+                d, t = -g, min(1.0, 1.0 / g.abs().sum()) * lr
                 state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             else:
                 self._remember(state, g, group["history_size"])
@@ -64,7 +64,7 @@ class LBFGS(Optimizer):
                 d, t = _newton_direction(state, g), lr
             previous = loss
             state.update(d=d, t=t, prev_flat_grad=g, prev_loss=loss)
-            slope = float(g.dot(d))
+            slope = g.dot(d)
             if slope > -smallest:
                 break
             used = 0
@@ -73,14 +73,15 @@ class LBFGS(Optimizer):
                     raise RuntimeError("only 'strong_wolfe' is supported")
                 start = [p.detach().clone() for p in group["params"]]
 
-                def probe(t: float) -> Point:
+                def probe(t: Any) -> Point:
                     self._move(t, d)  # noqa: B023 (called in this iteration)
                     value = _number(evaluate())
                     g = self._gradient()
                     self._put(start)  # noqa: B023
-                    return Point(t, value, g, float(g.dot(d)))  # noqa: B023
+                    return Point(t, value, g, g.dot(d))  # noqa: B023
 
-                (t, loss, g, _), used = strong_wolfe(probe, Point(0.0, loss, g, slope), t, _largest(d))
+                most = group["max_eval"] - evaluations
+                (t, loss, g, _), used = strong_wolfe(probe, Point(0, loss, g, slope), t, _largest(d), most=most)
                 state["t"] = t
                 self._move(t, d)
             else:
@@ -91,7 +92,7 @@ class LBFGS(Optimizer):
             state["func_evals"] += used
             if (
                 iteration == max_iter or evaluations >= group["max_eval"] or _largest(g) <= group["tolerance_grad"]
-                or _largest(d) * abs(t) <= smallest or abs(loss - previous) < smallest
+                or _largest(d * t) <= smallest or abs(loss - previous) < smallest
             ):  # fmt: skip
                 break
         return first
@@ -113,13 +114,13 @@ class LBFGS(Optimizer):
         parts = [mortice.zeros_like(p) if p.grad is None else p.grad.detach() for p in self.param_groups[0]["params"]]
         return mortice.cat([_real(part).reshape(-1) for part in parts])
 
-    def _move(self, t: float, d: Any) -> None:
+    def _move(self, t: Any, d: Any) -> None:
         """Go t times d from here."""
         at = 0
         with mortice.no_grad():
             for p in self.param_groups[0]["params"]:
                 view = _real(p)
-                view += t * d[at : at + view.numel()].reshape(view.shape)
+                view.add_(d[at : at + view.numel()].reshape(view.shape), alpha=t)
                 at += view.numel()
 
     def _put(self, values: list[Any]) -> None:
@@ -136,8 +137,8 @@ def _number(loss: Any) -> float:
     return float(loss.item() if isinstance(loss, mortice.Tensor) else loss)  # item() does not warn of the gradient
 
 
-def _largest(x: Any) -> float:
-    return float(x.abs().max())
+def _largest(x: Any) -> Any:
+    return x.abs().max()
 
 
 def _newton_direction(state: dict[str, Any], g: Any) -> Any:
@@ -146,24 +147,28 @@ def _newton_direction(state: dict[str, Any], g: Any) -> Any:
     d = -g
     for i in reversed(range(len(changes))):
         shares[i] = ways[i].dot(d) * ro[i]
-        d = d - shares[i] * changes[i]
+        d.add_(changes[i], alpha=-shares[i])
     d = d * state["H_diag"]
     for i in range(len(changes)):
-        d = d + (shares[i] - changes[i].dot(d) * ro[i]) * ways[i]
+        d.add_(ways[i], alpha=shares[i] - changes[i].dot(d) * ro[i])
     return d
 
 
 class Point(NamedTuple):
-    """A step length, and the loss, gradient and slope there."""
+    """A step length, and the loss, gradient and slope there.
 
-    t: float
+    The slope is a tensor, and so are the lengths that follow from it: the search is in the precision of the parameters,
+    so that it probes PyTorch's points to the last bit.
+    """
+
+    t: Any
     loss: float
     g: Any
-    slope: float
+    slope: Any
 
 
 def strong_wolfe(
-    probe: Callable[[float], Point], start: Point, t: float, size: float, c1: float = 1e-4, c2: float = 0.9,
+    probe: Callable[[Any], Point], start: Point, t: Any, size: Any, c1: float = 1e-4, c2: float = 0.9,
     smallest: float = 1e-9, most: int = 25,
 ) -> tuple[Point, int]:  # fmt: skip
     """Find a step that lowers the loss and the slope enough (Nocedal and Wright, algorithms 3.5 and 3.6).
@@ -221,7 +226,7 @@ def strong_wolfe(
     return low, calls
 
 
-def cubic_minimum(a: Point, b: Point, left: float, right: float) -> float:
+def cubic_minimum(a: Point, b: Point, left: Any, right: Any) -> Any:
     """Return where the cubic through two points with their slopes is lowest within bounds; their middle if nowhere."""
     if a.t > b.t:
         a, b = b, a
