@@ -151,7 +151,7 @@ def _ask_operands(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
     values = (*args, *attrs.values())
     if _state.skipping or not _overloaded(values):
         _state.skipping = False
-        return NotImplemented
+        return NotImplemented if CLASSES is None else CLASSES.indexed(what, args)
     name, public = what, None
     if not isinstance(what, str):
         name = what.__name__.lstrip("_")

@@ -223,7 +223,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         rows = self.unbind(0)  # one node for all of them
         if modes.grad:
             for row in rows:
-                row._note = self._note  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
+                row._note = getattr(self, "_note", "")  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
         return iter(rows)
 
 

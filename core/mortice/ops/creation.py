@@ -44,6 +44,8 @@ __all__ = [
 
 def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     """Make a tensor of one number."""
+    if device.base is not device:
+        device = device.of_values
     dtype = check_dtype("full", dtype, device)
     if value and dtype.kind in "iub":
         value = fit([value], dtype)[0]
