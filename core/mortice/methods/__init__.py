@@ -43,7 +43,13 @@ def _let_operands_ask(ask: Any) -> None:
     vars(call)["ASK"] = ask
 
 
-class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase):
+class _TensorMeta(type):
+    """The type of Tensor and of the classes derived from it; `asking` has Tensor's methods, by its name, ask too."""
+
+
+class Tensor(
+    Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase, metaclass=_TensorMeta
+):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
     `Tensor(2, 3)` is uninitialised floats of that size and `Tensor([2, 3])` is data, as in PyTorch; prefer
