@@ -39,7 +39,7 @@ class _Asked(dict):  # type: ignore[type-arg]
         asked = getattr(kind, "__torch_function__", None)
         own = kind is Tensor or asked is None or asked is _disabled_torch_function_impl
         # PyTorch's tensors are arrays of another library here: what theirs does is call the function again.
-        found = self[kind] = not own and not _of_pytorch(asked)
+        found = self[kind] = not own and (issubclass(kind, Tensor) or not _of_pytorch(asked))
         return found
 
 

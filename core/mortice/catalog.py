@@ -59,9 +59,10 @@ PUBLIC = {
         "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short set_default_tensor_type"
     ),
     "nn.functional": (
-        "channel_shuffle conv_tbc cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle rrelu "
-        "rrelu_"
+        "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
+        "pixel_shuffle pixel_unshuffle rrelu rrelu_"
     ),
+    "nn.functional.native": "batch_norm_update_stats binary_cross_entropy_with_logits embedding_bag",
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
     "ops.arguments": "_numpy_names=numpy_names",

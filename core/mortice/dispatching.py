@@ -179,6 +179,9 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
         return getattr(own, op.name).default(*args, **attrs)
     given = [*([args] if op.variadic else args), *[attrs[n] for n in op.attrs]]
     given = [[*v] if type(v) is tuple else v for v in given] + [None] * len(op.inputs)
+    # PyTorch has operators for the reductions by number; so have public functions that stand for operators.
+    numbered = {i for *_, i, default in (*taken[0], *taken[1]) if type(default) is int and type(given[i]) is str}
+    given = [_REDUCTIONS.index(v) if i in numbered else v for i, v in enumerate(given)]
     left_out = lambda v, default: default is not _NO_DEFAULT and (v is None or (not isinstance(v, TensorBase) and v == default))  # noqa: E731
     values, last = [given[i] for i, _ in taken[0]], taken[0][:]
     while left_out(values[-1], last.pop()[1]):

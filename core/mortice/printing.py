@@ -94,8 +94,8 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**saved)
 
 
-def tensor_repr(t: Any) -> str:
-    """Write a tensor as PyTorch would, reading only the elements that are shown.
+def tensor_repr(t: Any, contents: Any = None) -> str:
+    """Write a tensor as PyTorch would, reading only the elements that are shown; with `contents` in their place.
 
     Args:
         t: Anything with shape, dtype, device, requires_grad, grad_fn, numel(), detach(), tolist() and
@@ -103,7 +103,7 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    text = join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
+    text = join_suffixes(head + (body(t, len(head)) if contents is None else str(contents)), suffixes(t), len(head))
     return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 

@@ -472,3 +472,57 @@ def test_plain_tensors_are_read_and_written_with_tensors_of_a_class() -> None:
         Bare(mt.tensor([[1, 2], [3, 4]])) @ mt.ones(2, 1)  # once the class was asked
     assert log[-1] == "aten.mm.default"
     assert {*mt.nn.functional.dropout(row, 0.5).tolist()} <= {0, 2}
+
+
+def test_derivatives_of_a_wrapper_are_checked_and_recomputed() -> None:
+    kind, data = logging(mt, []), mt.tensor([[0.5, 1.0], [2.0, 3.0]], dtype=mt.float64)
+    x, v = kind(data, requires_grad=True), kind(data * 0 + 1)
+    functional, autograd = mt.autograd.functional, mt.autograd
+    found = [functional.jvp(lambda t: t.exp().sum(1), x, v)[1], functional.hvp(lambda t: t.pow(3).sum(), x, v)[1]]
+    found += [mt.func.grad(lambda t: (t * t).sum())(kind(data))]
+    for made, want in zip(found, (data.exp().sum(1), 6 * data, 2 * data), strict=True):
+        assert type(made) is kind and mt.allclose(made.inside, want)
+    assert autograd.gradcheck(lambda t: (t * t @ t).sum(1), x) and autograd.gradcheck(lambda t: t * t, x, fast_mode=True)
+    assert autograd.gradgradcheck(lambda t: (t * t * t).sum(1), x)
+    assert not autograd.gradcheck(lambda t: kind((t * 1).inside, requires_grad=True) + t, x, raise_exception=False)
+    mt.utils.checkpoint.checkpoint(lambda t: t.exp(), x, use_reentrant=False).sum().backward()
+    assert mt.allclose(x.grad.inside, data.exp()) and x.detach().tolist() == data.tolist()
+    with pytest.raises(RuntimeError, match="numpy.. is not supported for tensor subclasses"):
+        x.detach().numpy()
+
+
+def test_what_a_wrapper_says_of_itself_is_printed_and_a_parameter_keeps_its_class() -> None:
+    kind = logging(mt, [])
+    x = kind(mt.ones(0, 2), requires_grad=True)
+    assert mt.Tensor.__repr__(x, tensor_contents="shown") == "Logging(shown, size=(0, 2), requires_grad=True)"
+
+    class Bare(mt.Tensor):
+        @staticmethod
+        def __new__(cls: Any, inside: Any) -> Any:
+            made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
+            made.inside = inside
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+    with pytest.raises(RuntimeError, match=r"of type Bare requires that detach\(\) returns an instance of the same type"):
+        mt.nn.Parameter(Bare(mt.ones(2)))
+    with mt.serialization.safe_globals([Named]):
+        file = io.BytesIO()
+        mt.save(Named(mt.ones(2)), file)
+        file.seek(0)
+        assert mt.load(file).t.tolist() == [1, 1]
+
+
+class Named(mt.Tensor):
+    """A wrapper whose attribute has a method's name."""
+
+    @staticmethod
+    def __new__(cls: Any, t: Any) -> Any:
+        made = mt.Tensor._make_wrapper_subclass(cls, t.shape, dtype=t.dtype, device=t.device)
+        made.t = t
+        return made
+
+    __torch_dispatch__ = classmethod(lambda cls, func, types, args=(), kwargs=None: NotImplemented)

@@ -278,7 +278,7 @@ def new_tensor(
     self: Any, data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Make a tensor from data, in this tensor's dtype and on its device."""
-    device = device or (self._device if self.layout is strided else self._device.inner)
+    device = device or (self._device.of_values if self.layout is strided else self._device.inner)
     if isinstance(data, TensorBase):
         copying("tensor.new_tensor")
         return finish(converted(data, dtype or self.dtype, device), requires_grad)

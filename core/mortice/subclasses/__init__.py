@@ -107,7 +107,8 @@ def saved(t: Any) -> Any:
 def loaded(kind: Any, args: Any, state: Any) -> Any:
     """Make a wrapper of what a file has of it; None where it would set what is no plain attribute."""
     parts = {name: value for part in (state if isinstance(state, tuple) else (state,)) for name, value in (part or {}).items()}
-    bad = [not isinstance(name, str) or name.startswith("__") or callable(getattr(kind, name, None)) for name in parts]
+    # An attribute may have a method's name, as `t` and `diag` are, but not be called in its stead.
+    bad = [not isinstance(n, str) or n.startswith("__") or (callable(v) and callable(getattr(kind, n, None))) for n, v in parts.items()]
     if kind not in told or any(bad) or len(args) != 8:
         return None
     _, dtype, size, stride, _, _, device, requires_grad = args
@@ -305,8 +306,8 @@ def _start(name: str, tensors: Any, grads: Any, create_graph: bool, inputs: Any 
     if not _graphs:
         return _of_plain[2](name, tensors, grads, create_graph, inputs)
     outs = gradients.as_tuple(tensors)
-    if grads is None:
-        grads = [ones_like(t) if type(t) in told and t.numel() == 1 else None for t in outs]
+    given = (None,) * len(outs) if grads is None else gradients.as_tuple(grads)
+    grads = [ones_like(t) if g is None and type(t) in told and t.numel() == 1 else g for t, g in zip(outs, given)]
     return *_of_plain[2](name, outs, grads, True, inputs)[:2], True
 
 
@@ -326,6 +327,11 @@ def _values(t: Any) -> Any:
     return record_crossing(made, (t,), lambda g: (g,), "CopyBackwards")
 
 
+def _zeros(t: Any) -> Any:
+    with telling((t,)):
+        return aten.zeros_like.default(t)
+
+
 def indexed(what: Any, args: Any) -> Any:
     """Tell of reading or writing a plain tensor at tensors of classes, which asks nobody; NotImplemented for all else."""
     if what not in ("__getitem__", "__setitem__") or mode in modes.dispatch or _state.untold or not _any_told(args):
@@ -343,7 +349,7 @@ def _walk(roots: Any, grads: Any, **options: Any) -> Any:
 
 asking.CLASSES = sys.modules[__name__]
 call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk = _placed, _across, _start, _walk  # type: ignore
-nodes.give_slots, call.WRITE_OUT, levels.OF_OUTLINE = _give_slots, _write_out, _values
+nodes.give_slots, call.WRITE_OUT, levels.OF_OUTLINE, gradients.OUTLINE_ZEROS = _give_slots, _write_out, _values, _zeros
 
 
 # ---- what libraries take from torch.utils._python_dispatch ----
