@@ -62,7 +62,9 @@ PUBLIC = {
         "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
         "pixel_shuffle pixel_unshuffle rrelu rrelu_"
     ),
-    "nn.functional.native": "batch_norm_update_stats binary_cross_entropy_with_logits embedding_bag",
+    "nn.functional.native": (
+        "_has_compatible_shallow_copy_type batch_norm_update_stats binary_cross_entropy_with_logits embedding_bag"
+    ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
     "ops.arguments": "_numpy_names=numpy_names",

@@ -526,3 +526,29 @@ class Named(mt.Tensor):
         return made
 
     __torch_dispatch__ = classmethod(lambda cls, func, types, args=(), kwargs=None: NotImplemented)
+
+
+def test_a_base_class_that_makes_its_own_of_init_subclass_does_not_hide_what_derives_from_it() -> None:
+    class Base(mt.Tensor):
+        def __init_subclass__(cls, **options: Any) -> None:  # and calls no other, as PyTorch needs none
+            cls.names = options.get("names")
+
+        @staticmethod
+        def __new__(cls: Any, inside: Any) -> Any:
+            made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
+            made.inside = inside
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is mt.ops.aten._to_copy.default:
+                return cls(args[0].inside.clone())  # in its own dtype, whatever was asked for
+            return cls(func(*[a.inside if isinstance(a, cls) else a for a in args]))
+
+    class Derived(Base, names="inside"):
+        pass
+
+    x = Derived(mt.ones(2))
+    assert Derived.names == "inside" and type(x.detach()) is Derived is type(x * 2) and (x * 2).inside.tolist() == [2, 2]
+    assert type(x.double()) is Derived and x.double().dtype is mt.float32
+    assert mt._utils._set_obj_state(x, ({"a": 1}, None)).a == 1

@@ -11,6 +11,11 @@ from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
 _REDUCTIONS, _MODES = ("none", "mean", "sum"), ("sum", "mean", "max")
 
 
+def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
+    """Tell whether `input.data = other` keeps the kind of tensor that it is."""
+    return (input.device.type, input.layout, type(input)) == (other.device.type, other.layout, type(other))
+
+
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
 ) -> Any:
