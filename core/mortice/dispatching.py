@@ -376,11 +376,14 @@ def _read(x: Any, key: Any) -> Any:
     return NotImplemented if found is None else found[0] if not found[1] else indexed(*found)
 
 
-def _write(x: Any, key: Any, value: Any, held: bool) -> bool:
-    """Tell of a write by index, as of one into the view, at positions perhaps; return whether that is what it is."""
+def _write(x: Any, key: Any, value: Any, held: bool) -> None:
+    """Tell of a write by index, as of one into the view, at positions perhaps."""
     found = _split_key(x, key)
     if found is None:
-        return False
+        if held:
+            raise NotImplementedError("setitem: a bool in a key, of a tensor of a class with __torch_dispatch__. Index by a tensor.")
+        own.setitem_.default(x, key, value)
+        return
     view, indices = found
     number = value if isinstance(value, TensorBase) else mortice.as_tensor(value, dtype=x.dtype, device=x.device)
     if indices:
@@ -391,7 +394,6 @@ def _write(x: Any, key: Any, value: Any, held: bool) -> bool:
         view.copy_(number if lead <= 0 else number.reshape(number.shape[lead:]))
     else:
         view.fill_(number)
-    return True
 
 
 def _indexed(k: Any) -> int:
@@ -424,8 +426,7 @@ class _Functions:
             of_tensor, out = bool(args) and isinstance(args[0], TensorBase), kwargs.get("out")
             held = asking.CLASSES is not None and asking.CLASSES.records((*args, *kwargs.values()))
             writes = name[-1:] == "_" != name[:1] and name not in _QUIET and of_tensor
-            as_tuple = (name == "where" and len(args) == 1 and not kwargs) or (name == "nonzero" and kwargs.get("as_tuple"))
-            if as_tuple:
+            if (name == "where" and len(args) == 1 and not kwargs) or (name == "nonzero" and kwargs.get("as_tuple")):
                 return args[0].nonzero().unbind(1)
             if writes and held:
                 return asking.CLASSES.written(name, args, kwargs)
@@ -449,8 +450,8 @@ class _Functions:
                 made = _read(*args)
             elif name in _ROWS and of_tensor and args[0].ndim:
                 made = _rows(args[0], name, *args[1:], **kwargs)
-            elif name == "__setitem__" and _write(*args, held):
-                return None
+            elif name == "__setitem__":
+                return _write(*args, held)
             return redispatch_function(func, types, args, kwargs) if made is NotImplemented else made
 
 

@@ -339,7 +339,7 @@ def indexed(what: Any, args: Any) -> Any:
     with telling():
         if what == "__getitem__":
             return dispatching._read(*args)
-        return None if dispatching._write(*args, records(args)) else NotImplemented
+        return dispatching._write(*args, records(args))
 
 
 def _walk(roots: Any, grads: Any, **options: Any) -> Any:
