@@ -70,6 +70,11 @@ def _get_tracing_state() -> None:
     """Return None: nothing is traced into a program."""
 
 
+def _get_default_device() -> str:
+    """Return the type of the device of new tensors."""
+    return resolve().type
+
+
 def _is_tracing() -> bool:
     """Return False."""
     return False

@@ -59,9 +59,14 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.methods.typed import *
     from mortice.nn.functional import (
-        channel_shuffle as channel_shuffle, conv_tbc as conv_tbc, cosine_similarity as cosine_similarity,
+        channel_shuffle as channel_shuffle, channel_shuffle as native_channel_shuffle, conv_tbc as conv_tbc,
+        cosine_similarity as cosine_similarity,
         pairwise_distance as pairwise_distance, pdist as pdist, pixel_shuffle as pixel_shuffle,
         pixel_unshuffle as pixel_unshuffle, rrelu as rrelu, rrelu_ as rrelu_,
+    )
+    from mortice.nn.functional.native import (
+        batch_norm_update_stats as batch_norm_update_stats, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+        embedding_bag as embedding_bag, _has_compatible_shallow_copy_type,
     )
     from mortice.nn.utils.weight_norm import norm_except_dim as norm_except_dim, _weight_norm
     from mortice.ops import nn as _nn

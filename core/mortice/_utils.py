@@ -19,6 +19,14 @@ def _element_size(dtype: Any) -> int:
     return dtype.itemsize  # type: ignore[no-any-return]
 
 
+def _set_obj_state(obj: Any, state: Any) -> Any:
+    """Give an object the attributes that a pickle has of it: a dict, or one and one of its slots; return the object."""
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            setattr(obj, name, value)
+    return obj
+
+
 def _get_available_device_type() -> str | None:
     """Return the type of the device beside the CPU, None without one."""
     return "cuda" if mortice.cuda.is_available() else None

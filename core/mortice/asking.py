@@ -40,7 +40,7 @@ class _Asked(dict):  # type: ignore[type-arg]
         asked = getattr(kind, "__torch_function__", None)
         own = kind is Tensor or asked is None or asked is _disabled_torch_function_impl
         # PyTorch's tensors are arrays of another library here: what theirs does is call the function again.
-        found = self[kind] = not own and not _of_pytorch(asked)
+        found = self[kind] = not own and (issubclass(kind, Tensor) or not _of_pytorch(asked))
         return found
 
 
@@ -152,7 +152,7 @@ def _ask_operands(what: Any, args: Any, attrs: Any, first: bool = False) -> Any:
     values = (*args, *attrs.values())
     if _state.skipping or not _overloaded(values):
         _state.skipping = False
-        return NotImplemented
+        return NotImplemented if CLASSES is None else CLASSES.indexed(what, args)
     name, public = what, None
     if not isinstance(what, str):
         name = what.__name__.lstrip("_")
@@ -261,6 +261,9 @@ class _Method(Overridable):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
+    def __reduce__(self) -> Any:
+        return getattr, (Tensor, self._name)
+
 
 class _Reflected(_Method):
     """An operator with the tensor on the right: Python asks a derived class's first only where it differs from the base's."""
@@ -357,12 +360,23 @@ def _methods() -> dict[str, Any]:
     return {**found, **{name: _Attribute(name) for name in _ATTRIBUTES}}
 
 
+def _by_name(cls: type, name: str) -> Any:
+    """Return an attribute of a class: of Tensor itself the methods that handlers are told of, which derived classes have too."""
+    value = type.__getattribute__(cls, name)
+    if cls is Tensor:
+        method = _methods().get(name)
+        if type(method) is _Method and method.__wrapped__ is value:  # Python compares the reflected ones of two classes
+            return method
+    return value
+
+
 @functools.cache
 def _asking() -> Any:
     """Make the class between Tensor and the classes derived from it."""
     body = {"__slots__": (), "__hash__": Tensor.__hash__, "__module__": "mortice", "__torch_function__": _disabled_torch_function_impl}
-    made = type("Tensor", (Tensor,), {**_methods(), **body})
-    made.__torch_function__ = classmethod(_computed)  # type: ignore[attr-defined]
+    made: Any = type(Tensor)("Tensor", (Tensor,), {**_methods(), **body})
+    type(Tensor).__getattribute__ = _by_name  # type: ignore[assignment,method-assign]
+    made.__torch_function__ = classmethod(_computed)
     return made
 
 

@@ -40,7 +40,8 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
     if special[0] and modes.dispatch:
         made = DISPATCH(op, args, attrs, None)
         if made is not None:
-            return placed(op, args, attrs, CAST(made, result) if isinstance(result, DType) and made._dtype is not result else made)
+            other = isinstance(result, DType) and getattr(made, "_dtype", result) is not result and "dtype" not in attrs
+            return placed(op, args, attrs, CAST(made, result) if other else made)
     first: Any = None
     shapes: list[Any] = []
     buffers, recorded = [], False

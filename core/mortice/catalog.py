@@ -59,8 +59,11 @@ PUBLIC = {
         "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short set_default_tensor_type"
     ),
     "nn.functional": (
-        "channel_shuffle conv_tbc cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle rrelu "
-        "rrelu_"
+        "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
+        "pixel_shuffle pixel_unshuffle rrelu rrelu_"
+    ),
+    "nn.functional.native": (
+        "_has_compatible_shallow_copy_type batch_norm_update_stats binary_cross_entropy_with_logits embedding_bag"
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",

@@ -76,6 +76,11 @@ class Device:
         return self.inner is None and self.base is not self
 
     @property
+    def of_values(self) -> Device:
+        """Where values are made for tensors there: elsewhere than their outlines."""
+        return self.base if self.is_outline else self
+
+    @property
     def widest_float(self) -> DType:
         """The widest real floating dtype there: float64, or float32 where that is missing."""
         return float64 if float64 in self.backend.dtypes(self) else float32

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from inspect import Parameter, signature
 from typing import Any
 
 import mortice
@@ -17,9 +18,11 @@ from mortice import Tensor, asking, call
 from mortice._ops import OpOverload, aten, own
 from mortice.asking import _overloaded, _state, let_methods_ask, redispatch_function
 from mortice.layout import contiguous_format
+from mortice.lazy import behind
 from mortice.modes import modes, set_recording, settle
 from mortice.op import OPS, Op
 from mortice.ops import copies
+from mortice.ops.index import as_key
 from mortice.tensor import TensorBase
 
 
@@ -103,11 +106,15 @@ vars(call)["DISPATCH"] = dispatch
 # ---- which operator an op is ----
 
 _PLACES = (mortice, mortice.nn.functional, Tensor)
-# Views and ops with attributes that their public function takes in this order, by default the op's own.
-_ORDER = dict.fromkeys(
-    "all any argmax argmin argsort cat cumprod cumsum diagonal embedding expand glu leaky_relu amax amin max_dim mean "
-    "min_dim prod sort softplus stack sum tril triu".split(), ""
-) | {"gather": "021", "scatter_add": "0312", "topk": "0213"}  # fmt: skip
+_KEYWORD, _NO_DEFAULT = Parameter.KEYWORD_ONLY, Parameter.empty
+_IN_PLACE = Parameter.POSITIONAL_OR_KEYWORD, Parameter.POSITIONAL_ONLY
+# What parameters of public functions are called that ops have other names for.
+_PUBLIC = {
+    "axis": "dim axes dims dimension", "axes": "dims", "keepdims": "keepdim", "axis1": "dim1", "axis2": "dim2", "shape": "sizes size",
+    "steps": "stride", "offset": "storage_offset", "reps": "sizes", "count": "k", "nth": "k", "slope": "negative_slope",
+    "limit": "threshold", "low": "min_val", "high": "max_val", "lo": "min", "hi": "max", "indices": "index", "values": "src source",
+    "a": "tensor1", "b": "tensor2",
+}  # fmt: skip
 _NAMED = {"floordiv": "floor_divide", "max_dim": "max", "min_dim": "min", "sum_all": "sum"}
 # Overloads: of a tensor as the second operand, and of a number; after "default", of some arguments.
 _OVERLOADS = {
@@ -115,6 +122,7 @@ _OVERLOADS = {
     for row in (
         "add,sub,mul,div Tensor Tensor", "pow Tensor_Tensor Tensor_Scalar", "sum default dim_IntList", "prod default dim_int",
         "eq,ne,lt,le,gt,ge,remainder,fmod,bitwise_and,bitwise_or,bitwise_xor,fill,masked_fill,lerp Tensor Scalar",
+        "var,std correction correction",
         "mean,max,min,all,any default dim", "where self self", "empty memory_format memory_format", "split Tensor Tensor",
         "unbind int int",
     )
@@ -131,7 +139,33 @@ def _overload(name: str, args: Any) -> OpOverload:
         found = "Scalar"
     elif len(args) < 2 or not isinstance(args[-1 if plain in ("masked_fill", "lerp") else 1], TensorBase):
         found = other
+    if plain != name:
+        found = found.removeprefix("Tensor_")
     return getattr(getattr(aten, name), found)  # type: ignore[no-any-return]
+
+
+@cache
+def _taken(op: Op, name: str) -> Any:
+    """Return which of an op's operands and attributes its public function takes, in order and by name, with their defaults."""
+    names = [*op.inputs, *op.attrs]
+    for place in _PLACES:
+        public = behind(getattr(place, name, None))
+        if not callable(public):
+            continue
+        free = dict(signature(public).parameters)
+        found: dict[str, int] = {}
+        for i, n in enumerate(names):
+            found |= {p: i for p in [p for p in (*_PUBLIC.get(n, "").split(), n) if p in free and p not in found][:1]}
+        for i in [i for i in range(len(op.inputs)) if i not in found.values()]:
+            if i == 0 or names[i] in ("x", "y"):  # no more than the first and the second
+                found |= {p: i for p in [p for p in free if p not in found][:1]}
+        needed = [p for p, how in free.items() if how.default is _NO_DEFAULT and how.kind in _IN_PLACE]
+        if len(found) == len(names) and found.keys() >= {*needed}:
+            ends = next((i for i, p in enumerate(free) if p not in found or free[p].kind is _KEYWORD), len(free))
+            ordered = [*free][:ends]
+            rest = [p for p in free if p in found and p not in ordered]
+            return [(found[p], free[p].default) for p in ordered], [(p, found[p], free[p].default) for p in rest]
+    return None
 
 
 def _operator(op: Op, args: Any, attrs: Any) -> Any:
@@ -140,23 +174,28 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
     made = RULES[name](*args, **attrs) if name in RULES else NotImplemented
     if made is not NotImplemented:
         return made
-    listed = op.name in _ORDER or not (op.view or op.attrs or len(op.inputs) > 3)
-    if not listed or not any(hasattr(place, name) for place in _PLACES):
+    taken = _taken(op, name)
+    if taken is None:
         return getattr(own, op.name).default(*args, **attrs)
-    values = [*([args] if op.variadic else args), *[attrs[n] for n in op.attrs]]
-    values = [[*v] if type(v) is tuple else v for v in ([values[int(i)] for i in _ORDER.get(name, "")] or values)]
-    flag = bool(op.attrs) and op.attrs[-1] != "largest"  # which is True where it is not given
-    while values[-1] is None or (values[-1] is False and flag):
+    given = [*([args] if op.variadic else args), *[attrs[n] for n in op.attrs]]
+    given = [[*v] if type(v) is tuple else v for v in given] + [None] * len(op.inputs)
+    # PyTorch has operators for the reductions by number; so have public functions that stand for operators.
+    numbered = {i for *_, i, default in (*taken[0], *taken[1]) if type(default) is int and type(given[i]) is str}
+    given = [_REDUCTIONS.index(v) if i in numbered else v for i, v in enumerate(given)]
+    left_out = lambda v, default: default is not _NO_DEFAULT and (v is None or (not isinstance(v, TensorBase) and v == default))  # noqa: E731
+    values, last = [given[i] for i, _ in taken[0]], taken[0][:]
+    while left_out(values[-1], last.pop()[1]):
         values.pop()
+    rest = {p: given[i] for p, i, default in taken[1] if not left_out(given[i], default)}
     if name in ("prod", "any", "all") and len(values) > 1 and type(values[1]) is list and len(values[1]) == 1:
         values[1] = values[1][0]
-    return _overload(name, values)(*values)
+    return _overload(name, values)(*values, **rest)
 
 
 def computed(func: Any) -> Callable[..., Any]:
     """Return what computes an operator."""
     name = func.__name__.partition(".")[0]
-    found = COMPUTED.get(name) or (OPS[name].fn if func.namespace == "mortice" else None)
+    found = OPS[name].fn if func.namespace == "mortice" and name in OPS else COMPUTED.get(name)
     for place in _PLACES:
         found = found or getattr(place, name, None)
     space, _, rest = name.partition("_")
@@ -205,15 +244,18 @@ def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -
 
 def _getitem(x: Any, key: Any, shape: Any) -> Any:
     full, dim = slice(None), 0
-    if all([type(k) is slice and k == full for k in key]) or any([type(k) is slice and (k.step or 1) != 1 for k in key]):
+    if any([type(k) is slice and (k.step or 1) < 0 for k in key]):
         return NotImplemented
+    if all([type(k) is slice and k == full for k in key]):
+        return aten.alias.default(x)
     for k in key:
         if k is None:
             x = aten.unsqueeze.default(x, dim)
         elif isinstance(k, int):
             x, dim = aten.select.int(x, dim, k), dim - 1
         elif k != full:
-            x = aten.slice.Tensor(x, dim, k.start or 0, 2**63 - 1 if k.stop is None or k.stop >= x.shape[dim] else k.stop)
+            stop = 2**63 - 1 if k.stop is None or k.stop >= x.shape[dim] else k.stop
+            x = aten.slice.Tensor(x, dim, k.start or 0, stop, *[k.step] * ((k.step or 1) != 1))
         dim += 1
     return x
 
@@ -231,6 +273,7 @@ def _permute(x: Any, axes: Any) -> Any:
     return aten.permute.default(x, [*axes])
 
 
+_REDUCTIONS = ["none", "mean", "sum"]  # PyTorch's numbers of them
 # By the op's name, what calls operators on its operands.
 RULES: dict[str, Callable[..., Any]] = {
     **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
@@ -238,6 +281,11 @@ RULES: dict[str, Callable[..., Any]] = {
     "linear_weight_grad": lambda g, x: aten.mm.default(g.reshape(-1, g.shape[-1]).t(), x.reshape(-1, x.shape[-1])),
     "cast": lambda x, dtype, source: aten._to_copy.default(x, dtype=dtype),
     "contiguous": lambda x: aten.clone.default(x, memory_format=contiguous_format),
+    "round": lambda x, decimals=0: aten.round.decimals(x, decimals=decimals) if decimals else NotImplemented,
+    "elu": lambda x, alpha, scale, input_scale: aten.elu.default(
+        x, *[alpha, scale, input_scale][: 3 if input_scale != 1 else 2 if scale != 1 else alpha != 1]),
+    "nll_loss": lambda logp, target, weight, reduction, ignore_index: aten.nll_loss_forward.default(
+        logp, target, weight, _REDUCTIONS.index(reduction), ignore_index),
     "reinterpret": lambda x, dtype, source: aten.view.dtype(x, dtype),
     "conv": lambda x, w, b=None, *, stride, padding, dilation, groups: aten.convolution.default(
         x, w, b, [*stride], [*padding], [*dilation], False, [0] * len(stride), groups),
@@ -255,6 +303,9 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "_unsafe_view": lambda x, size: OPS["reshape"].fn(x, shape=mortice.Size(size)),
     "index": lambda x, indices: x[tuple([slice(None) if i is None else i for i in indices])],
     "native_layer_norm": lambda x, shape, weight, bias, eps: OPS["layer_norm"].fn(x, weight, bias, ndim=len(shape), eps=eps),
+    "elu": lambda x, alpha=1, scale=1, input_scale=1: OPS["elu"].fn(x, alpha=alpha, scale=scale, input_scale=input_scale),
+    "nll_loss_forward": lambda x, target, weight, reduction, ignore_index: OPS["nll_loss"].fn(
+        x, target, weight, reduction=_REDUCTIONS[reduction], ignore_index=ignore_index),
     "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x, "unfold": Tensor.unfold, "im2col": mortice.nn.functional.unfold,
     "_adaptive_avg_pool2d": mortice.nn.functional.adaptive_avg_pool2d, "threshold_backward": lambda g, x, threshold: g * (x > threshold),
     "sigmoid_backward": lambda g, out: g * out * (1 - out), "tanh_backward": lambda g, out: g * (1 - out * out),
@@ -264,12 +315,102 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 
 _SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 _WHOLE = _SIZED | frozenset(
-    "full arange eye linspace randint randperm normal bernoulli multinomial zeros_like ones_like empty_like full_like "
-    "rand_like randn_like detach equal".split()
+    "bincount isin histc full new_full nonzero arange eye linspace randint randperm normal bernoulli multinomial zeros_like ones_like "
+    "empty_like full_like rand_like randn_like detach equal".split()
 )
-_RECORDED = frozenset("masked_fill index_select addmm baddbmm split chunk unbind roll".split())  # for classes, op by op
+_RECORDED = frozenset("masked_fill index_select addmm baddbmm roll repeat_interleave masked_select".split())  # for classes, op by op
 _WHOLE |= _RECORDED
+_ROWS = frozenset("unbind split chunk split_with_sizes".split())
 _QUIET = frozenset("requires_grad_ share_memory_ apply_ map_ detach_ rename_".split())
+_OUT = dict.fromkeys(("default", "Tensor", "dim"), "out")  # of others the name, with an ending
+
+
+def _rows(x: Any, name: str, *given: Any, dim: Any = 0, axis: Any = None, **size: Any) -> Any:
+    """Tell of what cuts a tensor into views; each takes its place in the graph as the slice that it is."""
+    values = [*given, *size.values(), dim if axis is None else axis]
+    parts, axis = (1, values[0]) if name == "unbind" else values[:2]
+    end, n = [axis] * (axis != 0), x.shape[axis]
+    if name == "unbind":
+        made, kind = aten.unbind.int(x, *end), "Unbind"
+    elif isinstance(parts, (list, tuple)):
+        made, kind = aten.split_with_sizes.default(x, [*parts], *end), "SplitWithSizes"
+    elif type(parts) is not int or parts < 1 or not n:
+        return NotImplemented
+    else:
+        made, kind = aten.split.Tensor(x, -(-n // parts) if name == "chunk" else parts, *end), "Split"
+    if asking.CLASSES is None or not asking.CLASSES.records((x,)):
+        return made
+    start, placed = 0, []
+    for row in made:
+        part = start if name == "unbind" else slice(start, start + row.shape[axis])
+        key = (*(slice(None),) * (axis % x.ndim), part)
+        placed.append(asking.CLASSES.place(OPS["getitem"], (x,), {"key": key, "shape": row.shape}, row))
+        placed[-1]._note = f"{kind}Backward0"
+        start += 1 if name == "unbind" else row.shape[axis]
+    return tuple(placed)
+
+
+def _split_key(x: Any, key: Any) -> Any:
+    """Return the view that the basic parts of a key show, and the tensors that it is then read or written at."""
+    parts = as_key(key)
+    if any([type(k) is bool for k in parts]):
+        return None
+    basic = [k is None or k is Ellipsis or type(k) in (int, slice) for k in parts]
+    parts = [k if plain or isinstance(k, TensorBase) else mortice.as_tensor(k, device=x.device) for k, plain in zip(parts, basic)]
+    dims = [int(k is not None and k is not Ellipsis) if plain else _indexed(k) for k, plain in zip(parts, basic)]
+    full, left = slice(None), x.ndim - sum(dims)
+    shown: list[Any] = []
+    flat: list[Any] = []
+    for k, plain, n in zip(parts, basic, dims):
+        shown += [full] * left if k is Ellipsis else [k] if plain else [full] * n
+        flat += [None] * left if k is Ellipsis else [] if type(k) is int else [None] if plain else [k]
+    if all(basic) or any([type(k) is not slice or k != full for k in shown]):
+        x = x[tuple(shown)]
+    return x, [] if all(basic) else flat[: len(flat) - next(i for i, k in enumerate(flat[::-1]) if k is not None)]
+
+
+def _read(x: Any, key: Any) -> Any:
+    """Tell of reading at tensors of positions or masks, after what shows a view; NotImplemented for other keys."""
+    basic = all([k is None or k is Ellipsis or type(k) in (int, slice) for k in (key if type(key) is tuple else (key,))])
+    found = None if basic else _split_key(x, key)
+    return NotImplemented if found is None else found[0] if not found[1] else indexed(*found)
+
+
+def _write(x: Any, key: Any, value: Any, held: bool) -> None:
+    """Tell of a write by index, as of one into the view, at positions perhaps."""
+    found = _split_key(x, key)
+    if found is None:
+        if held:
+            raise NotImplementedError("setitem: a bool in a key, of a tensor of a class with __torch_dispatch__. Index by a tensor.")
+        own.setitem_.default(x, key, value)
+        return
+    view, indices = found
+    number = value if isinstance(value, TensorBase) else mortice.as_tensor(value, dtype=x.dtype, device=x.device)
+    if indices:
+        args = view, indices, number
+        asking.CLASSES.written("index_put_", args, {}) if held else aten.index_put_.default(*args)
+    elif number.ndim:
+        lead = number.ndim - view.ndim
+        view.copy_(number if lead <= 0 else number.reshape(number.shape[lead:]))
+    else:
+        view.fill_(number)
+
+
+def _indexed(k: Any) -> int:
+    return k.ndim if k.dtype in (mortice.bool, mortice.uint8) else 1
+
+
+def indexed(x: Any, indices: Any) -> Any:
+    """Read at tensors, each of a dim, or a mask of several; None leaves a dim as it is."""
+    made = aten.index.Tensor(x, indices)
+    if asking.CLASSES is None or not asking.CLASSES.records((x,)):
+        return made
+
+    def back(g: Any) -> Any:
+        put = aten.index_put.default(g.new_zeros(x.shape), indices, g, True)
+        return (asking.CLASSES.crossed(put, (g,), lambda second: (indexed(second, indices),), "IndexPutBackward0"),)
+
+    return asking.CLASSES.crossed(made, (x,), back, "IndexBackward0")
 
 
 class _Functions:
@@ -282,21 +423,36 @@ class _Functions:
                 made = value.__torch_function__(func, types, args, kwargs)
                 if made is not NotImplemented:
                     return made
-            of_tensor = bool(args) and isinstance(args[0], TensorBase)
-            held = name in _RECORDED and asking.CLASSES is not None and asking.CLASSES.records(args)
+            of_tensor, out = bool(args) and isinstance(args[0], TensorBase), kwargs.get("out")
+            held = asking.CLASSES is not None and asking.CLASSES.records((*args, *kwargs.values()))
             writes = name[-1:] == "_" != name[:1] and name not in _QUIET and of_tensor
-            if ((name in _WHOLE and not held) or writes) and kwargs.get("out") is None:
+            if (name == "where" and len(args) == 1 and not kwargs) or (name == "nonzero" and kwargs.get("as_tuple")):
+                return args[0].nonzero().unbind(1)
+            if writes and held:
+                return asking.CLASSES.written(name, args, kwargs)
+            whole = name in _WHOLE and not (held and name in _RECORDED)
+            if name in _SIZED and args and type(args[-1]) is int:
+                args = (*args[: int(of_tensor)], [*args[int(of_tensor) :]])
+            if isinstance(out, TensorBase) and not held:
+                found = _overload(name, args)
+                overload = _OUT.get(found._overloadname) or f"{found._overloadname.removeprefix('dim_')}_out"
+                getattr(found.overloadpacket, overload)(*args, **kwargs)
+                return out
+            if (whole or writes) and out is None:
                 recorded = kwargs.pop("requires_grad", False)
-                if name in _SIZED and args and type(args[-1]) is int:
-                    args = (*args[: int(of_tensor)], [*args[int(of_tensor) :]])
                 made = _overload(name, args)(*args, **kwargs)
                 return args[0] if writes else made.requires_grad_() if recorded else made
             if name in ("item", "__bool__", "__float__", "__int__") and of_tensor and args[0].numel() == 1:
                 number = aten._local_scalar_dense.default(args[0])
                 return number if name == "item" else getattr(number, name)()
-            if name == "__getitem__" and isinstance(args[1], TensorBase):
-                return aten.index.Tensor(args[0], [args[1]])
-            return own.setitem_.default(*args) if name == "__setitem__" else redispatch_function(func, types, args, kwargs)
+            made = NotImplemented
+            if name == "__getitem__":
+                made = _read(*args)
+            elif name in _ROWS and of_tensor and args[0].ndim:
+                made = _rows(args[0], name, *args[1:], **kwargs)
+            elif name == "__setitem__":
+                return _write(*args, held)
+            return redispatch_function(func, types, args, kwargs) if made is NotImplemented else made
 
 
 _functions = _Functions()

@@ -94,8 +94,8 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**saved)
 
 
-def tensor_repr(t: Any) -> str:
-    """Write a tensor as PyTorch would, reading only the elements that are shown.
+def tensor_repr(t: Any, contents: Any = None) -> str:
+    """Write a tensor as PyTorch would, reading only the elements that are shown; with `contents` in their place.
 
     Args:
         t: Anything with shape, dtype, device, requires_grad, grad_fn, numel(), detach(), tolist() and
@@ -103,7 +103,7 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    text = join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
+    text = join_suffixes(head + (body(t, len(head)) if contents is None else str(contents)), suffixes(t), len(head))
     return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 
@@ -299,17 +299,20 @@ def _node_name(node: Any) -> str:
     return name.rsplit("::", 1)[-1] if isinstance(name, str) else type(node).__name__
 
 
-def join_suffixes(text: str, suffixes: list[str], indent: int, below: bool = False) -> str:
-    """Add what follows the elements, on lines that end where PyTorch's do; on a new line if `below`."""
+def join_suffixes(text: str, suffixes: list[str], indent: int, force_newline: bool = False) -> str:
+    """Add what follows the elements, on lines that end where PyTorch's do; on a new line if told."""
     # Lines break where torch's do, so that a text differs from torch's in the name alone: the line that the
     # elements end on counts two columns more than it has, and "mortice." no more than "torch.".
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         size = len(suffix.replace("=mortice.", "=torch."))
-        if used + size + 2 > _options.linewidth or below:
+        if used + size + 2 > _options.linewidth or force_newline:
             text += ",\n" + " " * indent + suffix
-            used, below = indent + size, False
+            used, force_newline = indent + size, False
         else:
             text += ", " + suffix
             used += size + 2
     return text + ")"
+
+
+_add_suffixes = join_suffixes

@@ -16,7 +16,7 @@ def _repr(self: Any) -> str:
 def _new(cls: Any, *values: Any) -> Any:
     """Make one of its fields, or of one sequence of them, as PyTorch's types take them."""
     if len(values) == 1:
-        (values,) = values
+        values = tuple(values[0])
     if len(values) != cls.n_fields:
         raise TypeError(f"{_shown}.{cls.__name__}() takes a {cls.n_fields}-sequence ({len(values)}-sequence given)")
     return tuple.__new__(cls, values)

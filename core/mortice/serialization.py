@@ -9,9 +9,14 @@ from mortice.serialize.registry import add_safe_globals, clear_safe_globals, get
 # The pickle protocol of `save`, which some libraries take as their default too.
 DEFAULT_PROTOCOL = 2
 
+
+class SourceChangeWarning(Warning):
+    """What PyTorch warns of where a module's source is not what a file has; here files have none."""
+
+
 __all__ = [
-    "DEFAULT_PROTOCOL", "LoadEndianness", "MAP_LOCATION", "UnpicklingError", "add_safe_globals", "clear_safe_globals",
-    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_safe_globals",
+    "DEFAULT_PROTOCOL", "LoadEndianness", "MAP_LOCATION", "SourceChangeWarning", "UnpicklingError", "add_safe_globals",
+    "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_safe_globals",
     "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
 ]  # fmt: skip
 

@@ -761,3 +761,20 @@ def test_losses_of_what_is_missing_may_be_left_out_after_abs(distance):
     assert grad.tolist() == [0.0, 1.0, -1.0]
     assert mt.isnan(mt.autograd.grad((distance(x, y) * float("nan")).sum(), x)[0]).all()
     assert mt.func.jvp(lambda x: distance(x, y), (x.detach(),), (mt.ones(3),))[1].tolist() == [0.0, 1.0, -1.0]
+
+
+@pytest.mark.oracle
+def test_functions_of_pytorchs_root_namespace_take_numbers_for_reductions_and_modes() -> None:
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    calls = [
+        lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2)[0], lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2, False, 2),
+        lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2, False, 1, False, None, False, 3)[:3],
+        lambda lib, x, i: lib.embedding_bag(x, i, lib.tensor([0, 2, 4]), mode=0, per_sample_weights=x[:, 0], include_last_offset=True)[0],
+        lambda lib, x, i: lib.native_channel_shuffle(x.reshape(1, 4, 3, 1), 2),
+        lambda lib, x, i: [lib.binary_cross_entropy_with_logits(x, x * 0, None, x[0] + 1, n) for n in (0, 1, 2)],
+        lambda lib, x, i: [*lib.batch_norm_update_stats(x, *(stats := (lib.zeros(3), lib.ones(3))), 0.1), *stats],
+    ]  # fmt: skip
+    for call in calls:
+        mine, want = (call(lib, lib.arange(12.0).reshape(4, 3), lib.tensor([0, 1, 3, 3])) for lib in (mt, torch))
+        for a, b in zip(*[(m,) if hasattr(m, "shape") else m for m in (mine, want)], strict=True):
+            assert a.tolist() == pytest.approx(b.tolist()) if a.ndim < 2 else mt.allclose(a, mt.tensor(b.tolist(), dtype=a.dtype))

@@ -667,3 +667,32 @@ def test_attributes_of_a_class_do_not_meet_slots() -> None:
     assert (x + 1).tolist() == [2.0, 3.0] and type(x + 1) is Index and x._data.tolist() == [1.0, 2.0]
     x._data = None
     assert x.tolist() == [1.0, 2.0] and (x._dim_size, x._indptr, x._scale, x._spec) == (5, None, 2.0, "spec")
+
+
+def test_a_method_that_a_class_leaves_as_it_is_is_tensors_own_and_handlers_are_told_of_that_object() -> None:
+    told: list[Any] = []
+
+    class Sub(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            told.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    of_tensor, x = mt.Tensor, Sub([1.0, 2.0])
+    other = [n for n in dir(of_tensor) if n[0] != "_" and getattr(Sub, n) is not getattr(of_tensor, n)]
+    assert not other
+    calls = [
+        (lambda: x + 1, of_tensor.add), (lambda: 1 + x, of_tensor.add), (lambda: of_tensor.add(x, 1), of_tensor.add),
+        (lambda: x.stride(), of_tensor.stride), (lambda: x[0], of_tensor.__getitem__), (lambda: mt.add(x, 1), mt.add),
+        (lambda: repr(x), of_tensor.__repr__), (lambda: Sub.sum(x), of_tensor.sum),
+    ]  # fmt: skip
+    for call, function in calls:
+        told.clear()
+        call()
+        assert told[0] is function and pickle.loads(pickle.dumps(of_tensor.add)) is of_tensor.add
+    before = of_tensor.cuda
+    try:
+        of_tensor.cuda = lambda self: "replaced"  # type: ignore[method-assign, assignment]
+        assert of_tensor.cuda(mt.ones(1)) == mt.ones(1).cuda() == "replaced"
+    finally:
+        of_tensor.cuda = before  # type: ignore[method-assign]

@@ -150,7 +150,7 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
     vs = _ones("jvp", given, "") if v is None else _check_v("jvp", v, given, several)
-    if strict:  # what depends on what is known in the graph alone
+    if strict or any([t._device.is_outline for t in given]):  # what depends on what is known in the graph alone
         with enable_grad():
             at = _open(given, create_graph)
             outs_several, outs = _call("jvp", func, at)

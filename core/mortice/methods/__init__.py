@@ -43,7 +43,23 @@ def _let_operands_ask(ask: Any) -> None:
     vars(call)["ASK"] = ask
 
 
-class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase):
+class _TensorMeta(type):
+    """The type of Tensor and of the classes derived from it; `asking` has Tensor's methods, by its name, ask too."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any) -> None:
+        super().__init__(name, bases, body)
+        if not any([isinstance(base, _TensorMeta) for base in bases]):
+            return
+        told = getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl)
+        if told and hasattr(import_module("mortice"), "subclasses"):
+            import_module("mortice.subclasses").tell(cls)
+        elif cls.__torch_function__ is not _disabled_torch_function_impl:  # type: ignore[attr-defined]
+            import_module("mortice.overrides").follow(cls)
+
+
+class Tensor(
+    Operators, Elementwise, Reductions, Arrangement, Making, HostValues, Exchange, Conversion, TensorBase, metaclass=_TensorMeta
+):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
     `Tensor(2, 3)` is uninitialised floats of that size and `Tensor([2, 3])` is data, as in PyTorch; prefer
@@ -109,14 +125,6 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
                 made._storage.add(made)
             return made
         return seen
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        told = getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl)
-        if told and hasattr(import_module("mortice"), "subclasses"):
-            import_module("mortice.subclasses").tell(cls)
-        elif cls.__torch_function__ is not _disabled_torch_function_impl:
-            import_module("mortice.overrides").follow(cls)
 
     # Of a class derived from Tensor it is asked about every call of a public function or method; see `mortice.overrides`.
     @classmethod
@@ -223,7 +231,7 @@ class Tensor(Operators, Elementwise, Reductions, Arrangement, Making, HostValues
         rows = self.unbind(0)  # one node for all of them
         if modes.grad:
             for row in rows:
-                row._note = self._note  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
+                row._note = getattr(self, "_note", "")  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
         return iter(rows)
 
 

@@ -83,6 +83,8 @@ class Exchange(TensorBase):
             )
         if x._device.level is not None:
             raise x._device.level.no_memory("numpy")
+        if x._device.is_outline:
+            raise RuntimeError(".numpy() is not supported for tensor subclasses. Take it of the tensor inside, or of tolist().")
         if x._device.type != "cpu":
             raise TypeError(
                 f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "

@@ -44,6 +44,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             if type(t) is type(data):
                 t._is_param = True
                 return t
+            if data._device.is_outline:
+                raise RuntimeError(
+                    f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an instance "
+                    f"of the same type, but return type {type(t).__name__} was found instead. Have its __torch_dispatch__ do so."
+                )
         t = _from_tensor(cls, data)
         t.requires_grad = requires_grad
         return t

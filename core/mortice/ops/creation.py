@@ -44,6 +44,8 @@ __all__ = [
 
 def filled(name: str, shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     """Make a tensor of one number, for the function `name`."""
+    if device.base is not device:
+        device = device.of_values
     dtype = check_dtype(name, dtype, device)
     if value and dtype.kind in "iub":
         value = fit([value], dtype)[0]
@@ -274,7 +276,7 @@ def new_tensor(
     self: Any, data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Make a tensor from data, in this tensor's dtype and on its device."""
-    device = device or (self._device if self.layout is strided else self._device.inner)
+    device = device or (self._device.of_values if self.layout is strided else self._device.inner)
     if isinstance(data, TensorBase):
         copying("tensor.new_tensor")
         return finish(converted(data, dtype or self.dtype, device), requires_grad)

@@ -152,9 +152,11 @@ def number(value: Any) -> Any:
         return value
     if isinstance(value, TensorBase):
         if value.numel() != 1:
+            what = "integer tensors of a single element can be converted to an index"
+            if value.dtype.kind not in "ui":
+                what = "one element tensors can be converted to Python scalars"
             raise DataError(
-                "tensor: only one element tensors can be converted to Python scalars; got a tensor of shape "
-                f"{list(value.shape)} inside a list. Use mortice.stack(list) to join tensors."
+                f"tensor: only {what}; got a tensor of shape {list(value.shape)} inside a list. Use mortice.stack(list) to join tensors."
             )
         return value.item()
     if hasattr(value, "item"):

@@ -11,7 +11,7 @@ from mortice.call import no_tensor
 from mortice.dtype import dtype_of_all, float32, int8, int32
 from mortice.errors import DTypeError, ShapeError
 from mortice.formula import signature
-from mortice.modes import autocasting, modes
+from mortice.modes import autocasting, modes, special
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import op
@@ -143,7 +143,8 @@ def _one_dtype(name: str, x: Any, y: Any) -> None:
 
 def _fallback(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Take what is not the fast case: products do not promote."""
-    if isinstance(y, TensorBase) or not hasattr(type(y), "__torch_function__"):  # whose class `slow` asks
+    told = special[0] and modes.dispatch  # of both, whatever they are
+    if not told and (isinstance(y, TensorBase) or not hasattr(type(y), "__torch_function__")):  # whose class `slow` asks
         _one_dtype("matmul", x, y)
     return _call.slow(op, (x, y), {}, out)
 

@@ -118,6 +118,8 @@ def _draw(
     name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any, like: Any = None
 ) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
+    if device.base is not device:
+        device = device.of_values
     check_dtype(name, dtype, device, computes=True)
     if dtype.kind == "c":
         parts = _draw(name, kernel, Size((*shape, 2)), dtype.to_real(), device, generator)
@@ -386,7 +388,7 @@ def randperm(
 
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, like: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
-    many = isinstance(p, TensorBase)
+    many, device = isinstance(p, TensorBase), device.of_values
     if many and p.dtype.stored is not p.dtype:
         raise no_float8("bernoulli", p.dtype)
     if not many or p._device is device:

@@ -182,6 +182,7 @@ class UntypedStorage(_Storage):
     """The memory that tensors share, as bytes: `UntypedStorage(size)` is new memory, `tensor.untyped_storage()` a tensor's."""
 
     __slots__ = ()
+    filename: str | None = None  # of memory that is a file; which one that is, is not kept here
 
     def __init__(self, size: Any = 0, *, device: Any = None) -> None:
         values = size if hasattr(size, "__iter__") else [0] * size

@@ -51,7 +51,8 @@ class Owner:
 
     def build(self, obj: Any, state: Any) -> None:
         """Give an object its state."""
-        raise UnpicklingError(f"load: the file gives state to a {type(obj).__name__}; expected plain values.")
+        kind = "type" if isinstance(obj, type) else type(obj).__name__
+        raise UnpicklingError(f"load: the file gives state to a {kind}; expected plain values.")
 
     def persistent(self, reference: Any) -> Any:
         """Return what is stored outside the pickle."""

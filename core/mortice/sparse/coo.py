@@ -153,7 +153,7 @@ class SparseLevel(Level):
         rest[at:at] = [f"size={tuple(t.shape)}", *([] if t.is_meta else [f"nnz={_nnz(t)}"])]
         rest.insert(len(rest) - bool(t._rg), f"layout={t.layout}")
         text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._buffer.parts.items()])
-        return join_suffixes(text, rest, 7, below=t.is_sparse)
+        return join_suffixes(text, rest, 7, force_newline=t.is_sparse)
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
         return _unpickle, (type(t), *t._buffer.pieces(), t._rg), t.__dict__ or None

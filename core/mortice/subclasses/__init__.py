@@ -13,7 +13,8 @@ from functools import cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from mortice import Tensor, asking, call, dispatching, empty_strided, ones_like
+from mortice import Tensor, asking, call, dispatching, empty, empty_strided, fast, levels, ones_like, zeros_like
+from mortice import node as nodes
 from mortice._ops import aten
 from mortice.asking import _state
 from mortice.autograd import gradients
@@ -21,17 +22,20 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dispatching import _tensors, _told
 from mortice.graph import Slot
+from mortice.levels import record_crossing
 from mortice.methods import _disabled_torch_function_impl
 from mortice.methods.conversion import slots_of
 from mortice.modes import modes, no_grad, set_recording
+from mortice.mutation import _forbidden_view, before_rebase, check_writable, rebase
 from mortice.node import TENSOR_KERNELS, Const, record
+from mortice.op import OPS, Op
 from mortice.shape import contiguous_strides
 from mortice.tensor import TensorBase
 
 told: set[type] = set()  # the classes that are told
 _looked: set[type] = {list, tuple}  # they, and those of what may hold their tensors
 _graphs: WeakValueDictionary[int, Any] = WeakValueDictionary()  # nodes of their operators, and leaves
-_of_plain = call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk
+_of_plain = call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk, nodes.give_slots, call.WRITE_OUT
 
 
 def tell(cls: type) -> None:
@@ -103,7 +107,8 @@ def saved(t: Any) -> Any:
 def loaded(kind: Any, args: Any, state: Any) -> Any:
     """Make a wrapper of what a file has of it; None where it would set what is no plain attribute."""
     parts = {name: value for part in (state if isinstance(state, tuple) else (state,)) for name, value in (part or {}).items()}
-    bad = [not isinstance(name, str) or name.startswith("__") or callable(getattr(kind, name, None)) for name in parts]
+    # An attribute may have a method's name, as `t` and `diag` are, but not be called in its stead.
+    bad = [not isinstance(n, str) or n.startswith("__") or (callable(v) and callable(getattr(kind, n, None))) for n, v in parts.items()]
     if kind not in told or any(bad) or len(args) != 8:
         return None
     _, dtype, size, stride, _, _, device, requires_grad = args
@@ -127,6 +132,8 @@ class _Classes:
             for kind in found:
                 made = kind.__torch_dispatch__(func, tuple(found), args, kwargs or {})
                 if made is not NotImplemented:
+                    if func._schema.is_mutable and type(args[0]) in told:
+                        args[0].own_storage().version += 1
                     return made
         finally:
             set_recording(recording)
@@ -201,7 +208,7 @@ def _placed(op: Any, args: Any, attrs: Any, made: Any) -> Any:
     if not _any_told((made, *tensors)):
         return _of_plain[0](op, args, attrs, made)
     if not modes.grad or op.no_grad_reason is not None or not any([t._rg for t in tensors]):
-        return made
+        return _linked(op, args, attrs, made)
     parts = [_twin(t) if t._rg or any([t is a for a in tensors]) else t for t in (made if isinstance(made, tuple) else (made,))]
     kept = [partial(_twin, _twin(t)) if type(t) in told else t._buffer for t in parts]
     t, out = (tuple(parts), tuple(kept)) if isinstance(made, tuple) else (parts[0], kept[0])
@@ -209,16 +216,130 @@ def _placed(op: Any, args: Any, attrs: Any, made: Any) -> Any:
     node = parts[0]._node.parent if isinstance(parts[0]._node, Slot) else parts[0]._node
     node.device = node.device.base
     _graphs[id(node)] = node
+    return _linked(op, args, attrs, t)
+
+
+def _linked(op: Any, args: Any, attrs: Any, t: Any) -> Any:
+    """Let what a class has made as a view be known as one: what is written there takes its place in the graph of the base."""
+    if op.view and modes.grad and type(t) in told and type(args[0]) in told and t._storage is None:
+        call.link_view(t, args[0], op, attrs)
     return t
+
+
+# ---- what is told as one operator, and recorded otherwise ----
+
+
+def place(op: Op, args: Any, attrs: Any, made: Any) -> Any:
+    """Give what a class has made its place in the graph, as what an op gives."""
+    with _told():
+        return call.slow(op, args, attrs, None, made)
+
+
+def crossed(t: Any, sources: Any, back: Any, name: str) -> Any:
+    """Give what a class has made of tensors its place in the graph; `back` takes a gradient to theirs."""
+    made = record_crossing(_twin(t), sources, back, name)
+    if made._node is not None:
+        made._node.device = made._node.device.base
+        _graphs[id(made._node)] = made._node
+    return made
+
+
+class _Writing:
+    """A mode: where a function computes of the stand-in of a tensor, the operator is told that writes the tensor."""
+
+    def __init__(self, name: str, old: Any, t: Any) -> None:
+        self.name, self.old, self.t, self.done = name, old, t, False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        packet = func.overloadpacket
+        if self.done or not args or args[0] is not self.old or f"{packet.__name__}_" != self.name:
+            return func(*args, **(kwargs or {}))
+        op, self.done = OPS.get(packet.__name__), True
+        if op is None or op.variadic or op.plans[tuple([isinstance(a, TensorBase) and a._rg for a in args[: len(op.inputs)]])][0][0]:
+            copy = aten.clone.default(self.old)  # which the gradient asks for
+            _with(self.old, attributes(copy))._buffer = copy._buffer
+        dispatching._overload(self.name, (self.t, *args[1:]))(self.t, *args[1:], **(kwargs or {}))
+        return self.t
+
+
+def written(name: str, args: Any, kwargs: Any) -> Any:
+    """Tell of an operator that writes its first operand, and give that the place of what it holds then in the graph."""
+    t, rest = args[0], args[1:]
+    check_writable(name, t)
+    t.own_storage()
+    if t._note and t._viewed is not None:
+        raise RuntimeError(_forbidden_view(t._note))
+    base, old, value = before_rebase(t), _twin(t), None
+    old._rg, old._node = t._rg, t._node
+    if name == "index_put_":
+        aten.index_put_.default(t, *rest, **kwargs)
+        values = rest[1] if len(rest) > 1 else kwargs["values"]
+        value = crossed(t, (old, values), lambda g: _put_back(g, *rest, **kwargs), "IndexPutBackward0")
+    elif name != "copy_" and hasattr(Tensor, name[:-1]):
+        writing = _Writing(name, old, t)
+        with _told((*modes.dispatch, writing)):
+            value = getattr(Tensor, name[:-1])(old, *rest, **kwargs)
+        if not writing.done:
+            aten.copy_.default(t, value)
+    else:
+        dispatching._overload(name, args)(t, *rest, **kwargs)
+        sources = (old, *[a for a in rest[:1] if isinstance(a, TensorBase)])
+        back = lambda g: (zeros_like(g), *[g.sum_to_size(s.shape).to(s.dtype) for s in sources[1:]])  # noqa: E731
+        value = crossed(t, sources, back, "CopyBackwards")
+    node = value._node
+    if node is not None:
+        node.note_storage(node.number if type(node) is Slot else 0, t._storage)
+    rebase(t, value, base)
+    return t
+
+
+def _put_back(g: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    kept = g if accumulate else aten.index_put.default(g, indices, zeros_like(values))
+    return kept, dispatching.indexed(g, indices).sum_to_size(values.shape)
+
+
+def _give_slots(node: Any, results: Any) -> Any:
+    return (fast.replaced.get("give_slots", _of_plain[4]) if _any_told(results) else _of_plain[4])(node, results)
 
 
 def _start(name: str, tensors: Any, grads: Any, create_graph: bool, inputs: Any = None) -> Any:
     if not _graphs:
         return _of_plain[2](name, tensors, grads, create_graph, inputs)
     outs = gradients.as_tuple(tensors)
-    if grads is None:
-        grads = [ones_like(t) if type(t) in told and t.numel() == 1 else None for t in outs]
+    given = (None,) * len(outs) if grads is None else gradients.as_tuple(grads)
+    grads = [ones_like(t) if g is None and type(t) in told and t.numel() == 1 else g for t, g in zip(outs, given)]
     return *_of_plain[2](name, outs, grads, True, inputs)[:2], True
+
+
+def _write_out(name: str, out: Any, value: Any, *args: Any, **options: Any) -> Any:
+    if not _any_told((out, value)) or (modes.grad and (value._rg or out._rg)):
+        return _of_plain[5](name, out, value, *args, **options)
+    with telling((out, value)):
+        return aten.copy_.default(out, value)
+
+
+def _values(t: Any) -> Any:
+    if type(t) not in told:
+        raise NotImplementedError("this function reads values itself, and its tensor, of a class that alone knows them, has none.")
+    made = empty(t.shape, dtype=t.dtype, device=t.device)
+    with telling((t,)), no_grad():
+        aten.copy_.default(made, t)
+    return record_crossing(made, (t,), lambda g: (g,), "CopyBackwards")
+
+
+def _zeros(t: Any) -> Any:
+    with telling((t,)):
+        return aten.zeros_like.default(t)
+
+
+def indexed(what: Any, args: Any) -> Any:
+    """Tell of reading or writing a plain tensor at tensors of classes, which asks nobody; NotImplemented for all else."""
+    if what not in ("__getitem__", "__setitem__") or mode in modes.dispatch or _state.untold or not _any_told(args):
+        return NotImplemented
+    with telling():
+        if what == "__getitem__":
+            return dispatching._read(*args)
+        return dispatching._write(*args, records(args))
 
 
 def _walk(roots: Any, grads: Any, **options: Any) -> Any:
@@ -228,6 +349,7 @@ def _walk(roots: Any, grads: Any, **options: Any) -> Any:
 
 asking.CLASSES = sys.modules[__name__]
 call.placed, call.ACROSS_LEVELS, gradients._start, gradients.walk = _placed, _across, _start, _walk  # type: ignore
+nodes.give_slots, call.WRITE_OUT, levels.OF_OUTLINE, gradients.OUTLINE_ZEROS = _give_slots, _write_out, _values, _zeros
 
 
 # ---- what libraries take from torch.utils._python_dispatch ----

@@ -1,0 +1,61 @@
+"""Functions that PyTorch's root namespace has beside those here: reductions and modes are numbers, and all results come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mortice
+from mortice.nn.functional.loss import binary_cross_entropy_with_logits as _with_logits
+from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
+
+_REDUCTIONS, _MODES = ("none", "mean", "sum"), ("sum", "mean", "max")
+
+
+def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
+    """Tell whether `input.data = other` keeps the kind of tensor that it is."""
+    return (input.device.type, input.layout, type(input)) == (other.device.type, other.layout, type(other))
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> Any:
+    """Return the cross entropy of sigmoid(input) with targets in [0, 1]; `reduction` 0 keeps all, 1 is their mean, 2 their sum."""
+    return _with_logits(input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight)
+
+
+def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> tuple[Any, Any]:
+    """Return the mean and the variance (of all N) of each channel, (C,), and move the running ones towards them in place."""
+    dims = [d for d in range(input.ndim) if d != 1]
+    count = input.numel() // max(input.shape[1], 1)
+    var, mean = mortice.var_mean(input.detach(), dims, correction=0)
+    with mortice.no_grad():
+        for running, new in ((running_mean, mean), (running_var, var * (count / max(count - 1, 1)))):
+            if running is not None:
+                running.mul_(1 - momentum).add_(new.to(running.dtype), alpha=momentum)
+    return mean, var
+
+
+def embedding_bag(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Any = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+    """Return the sum (mode 0), mean (1) or maximum (2) of the rows of each bag, whose bag each index is in, and the sizes of bags.
+
+    The last result is for a maximum the index that it is from, (bags, columns), else the sizes again.
+
+    Differs from torch: what is not the first result is the same in all modes, where PyTorch leaves some of it empty.
+    """
+    out = _embedding_bag(
+        indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx
+    )  # fmt: skip
+    count = out.shape[0]
+    bag = mortice.searchsorted(offsets[:count].contiguous(), mortice.arange(indices.numel(), device=offsets.device), right=True) - 1
+    kept = bag if padding_idx is None else bag[indices != padding_idx % weight.shape[0]]
+    sizes = mortice.bincount(kept, minlength=count).to(offsets.dtype)
+    if mode != 2:
+        return out, bag.to(indices.dtype), sizes, sizes
+    at = mortice.zeros_like(out, dtype=indices.dtype)
+    for i in range(indices.numel()):
+        hit = weight.detach()[indices[i]] == out.detach()[bag[i]]
+        at[bag[i]] = mortice.where(hit, indices[i], at[bag[i]])
+    return out, bag.to(indices.dtype), sizes, at
