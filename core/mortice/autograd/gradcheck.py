@@ -6,11 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from importlib import import_module
-<<<<<<< HEAD
-from itertools import compress, cycle
-=======
 from itertools import compress
->>>>>>> h_sci
 from typing import Any
 
 from mortice import call as _call
@@ -251,22 +247,15 @@ def _check(
     undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool, batched: bool, batched_forward: bool,
 ) -> None:  # fmt: skip
     ts = _inputs(given)
-    kept: list[bool] = []
-
-    def checked(*args: Any) -> list[Any]:
-        return list(compress(_differentiable(func(*args)), kept or cycle([True])))
 
     def fn() -> list[Any]:
         with enable_grad():  # a function may ask what requires grad
-            return checked(*given)
+            return _differentiable(func(*given))
 
     outs = fn()
     if not outs:
         return
-    if any(o._rg for o in outs):  # the others claim no gradient: a threshold that was detached, say
-        kept = [o._rg for o in outs]
-        outs = list(compress(outs, kept))
-    else:
+    if not any(o._rg for o in outs):
         for j, t in enumerate(ts):
             for i, matrix in enumerate(_numerical(fn, t, outs, eps)):
                 if not _close(matrix, [[0] * len(row) for row in matrix], rtol, atol):
@@ -282,11 +271,7 @@ def _check(
     if back:
         (_fast if fast else _slow)(live_fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
     if forward:
-<<<<<<< HEAD
-        _forward(checked, given, ts, fn, outs, eps, atol, rtol, batched_forward)
-=======
         _forward(lambda *args: compress(_differentiable(func(*args)), live), given, ts, live_fn, outs, eps, atol, rtol, batched_forward)
->>>>>>> h_sci
     if undefined and back:
         _undefined(ts, outs)
     for o in outs if batched else ():
