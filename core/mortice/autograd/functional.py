@@ -288,7 +288,7 @@ def rows(o: Any, at: Sequence[Any], pull: Callable[[Any], Sequence[Any]], chunk_
         return [zeros_like_block(o, t) for t in at]
     joined = [list(column) for column in zip(*parts)]
     cat = import_module("mortice").cat  # the public one, which tells the class of a wrapper
-    return [(c[0] if len(c) == 1 else cat(c)).reshape(*o.shape, *t.shape) for c, t in zip(joined, at)]
+    return [(c[0] if len(c) == 1 else cat(c)).reshape((*o.shape, *t.shape)) for c, t in zip(joined, at)]
 
 
 def jacobian(
