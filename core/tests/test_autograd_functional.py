@@ -386,3 +386,13 @@ def test_linear_functions_have_second_gradients_of_zeros_where_pytorchs_have(fun
     assert again.equal(mt.zeros(3, 4))
     (slope,) = mt.autograd.grad(mt.nn.functional.pad(x, (1, 1)).sum(), x, create_graph=True)
     assert not slope.requires_grad
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_one_number_has_a_jacobian_and_a_hessian_without_dimensions(vectorize):
+    x = mt.tensor(2.0)
+    for made, value in (
+        (mt.autograd.functional.jacobian(lambda y: y**3, x, vectorize=vectorize), 12),
+        (mt.autograd.functional.hessian(lambda y: y**3, x, vectorize=vectorize), 12),
+    ):
+        assert made.shape == () and made.item() == value
