@@ -26,9 +26,10 @@ from mortice.levels import record_crossing
 from mortice.methods import _disabled_torch_function_impl
 from mortice.methods.conversion import slots_of
 from mortice.modes import modes, no_grad, set_recording
-from mortice.mutation import _forbidden_view, before_rebase, check_writable, rebase
+from mortice.mutation import before_rebase, check_writable, rebase
 from mortice.node import TENSOR_KERNELS, Const, record
 from mortice.op import OPS, Op
+from mortice.refused import forbidden_view
 from mortice.shape import contiguous_strides
 from mortice.tensor import TensorBase
 
@@ -268,7 +269,7 @@ def written(name: str, args: Any, kwargs: Any) -> Any:
     check_writable(name, t)
     t.own_storage()
     if t._note and t._viewed is not None:
-        raise RuntimeError(_forbidden_view(t._note))
+        raise RuntimeError(forbidden_view(t._note))
     base, old, value = before_rebase(t), _twin(t), None
     old._rg, old._node = t._rg, t._node
     if name == "index_put_":
