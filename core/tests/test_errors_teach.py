@@ -30,7 +30,7 @@ WRONG = {
     "a bias of another size": (
         lambda: mt.addmm(mt.ones(7), mt.ones(2, 3), mt.ones(3, 4)), "addmm: The expanded size of the tensor (4)", "Tensor sizes: [7]"
     ),
-    "layers in a list": (lambda: mt.optim.SGD([], lr=0.1), "optimizer got an empty parameter list.", "those in an nn.ModuleList"),
+    "layers in a list": (lambda: mt.optim.SGD([], lr=0.1), "optimizer got an empty parameter list", "those in an nn.ModuleList"),
     "a list as an array": (lambda: mt.from_numpy([1.0]), "expected np.ndarray; got list.", "mortice.tensor(...) takes it"),
     "a checkpoint read as text": (lambda: mt.load(io.StringIO("text")), "load: ", "Open it with open(path, 'rb')."),
     "a dtype's name for a device": (

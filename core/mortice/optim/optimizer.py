@@ -62,10 +62,11 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
-            raise ValueError(
-                "optimizer got an empty parameter list. A generator is read once; modules in a plain list or dict are not found, "
-                "those in an nn.ModuleList or nn.ModuleDict are."
+            error = ValueError("optimizer got an empty parameter list")
+            error.add_note(
+                "A generator is read once; modules in a plain list or dict are not found, those in an nn.ModuleList or nn.ModuleDict are."
             )
+            raise error
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
