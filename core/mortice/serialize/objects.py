@@ -102,12 +102,12 @@ def _is_enum(kind: Any) -> bool:
 
 
 def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return what a file asks for: a method, several results, an empty object, the member of an enum; else `NotImplemented`."""
+    """Return what a file asks for: a method, several results, an empty namespace, the member of an enum; else `NotImplemented`."""
     if function is getattr:
         return homes.attribute(*args, reading.may_make)
     if isinstance(function, type) and function.__module__ == "mortice.return_types":
         return function(*args[0])
-    if not args and isinstance(function, type) and issubclass(function, types.SimpleNamespace) and is_plain(function):  # how they are pickled
+    if not args and isinstance(function, type) and issubclass(function, types.SimpleNamespace) and is_plain(function):
         return new(function, args)
     if not _is_enum(function):
         return NotImplemented
