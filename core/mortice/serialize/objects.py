@@ -107,7 +107,7 @@ def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
         return homes.attribute(*args, reading.may_make)
     if isinstance(function, type) and function.__module__ == "mortice.return_types":
         return function(*args[0])
-    if not args and isinstance(function, type) and is_plain(function):  # how a SimpleNamespace is pickled
+    if not args and isinstance(function, type) and is_plain(function) and not homes.is_ours(function):  # a SimpleNamespace is so pickled
         return new(function, args)
     if not _is_enum(function):
         return NotImplemented
