@@ -187,6 +187,46 @@ def test_layers_have_the_names_that_libraries_keep_in_files(scripts: Path) -> No
     assert read.stdout.startswith("Sequential(\n  (0): Linear(in_features=2,"), read.stderr
 
 
+WRITES = """
+import torch, torch.nn as nn, torch.nn.functional as F
+def shifts(module, args, kwargs): return (args[0] + kwargs.pop("by", 1),), kwargs
+hooked = nn.Linear(4, 4)
+hooked.register_forward_pre_hook(shifts, with_kwargs=True)
+hooked.act = F.gelu
+models = [
+    nn.Sequential(hooked, nn.ReLU(), nn.utils.weight_norm(nn.Linear(4, 2))),
+    nn.LSTM(4, 3, 2, bidirectional=True),
+    nn.TransformerEncoderLayer(4, 2, 8, dropout=0, batch_first=True),
+    nn.Sequential(nn.Unflatten(1, (2, 2)), nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3), nn.Flatten(), nn.Softmax(-1)),
+]
+x = torch.rand(2, 4)
+out = [m.eval()(x[None])[0] if i in (1, 2) else m.eval()(x) for i, m in enumerate(models)]
+torch.save((models, x, out), "whole.pt")
+"""
+READS = """
+import sys, torch
+def shifts(module, args, kwargs): return (args[0] + kwargs.pop("by", 1),), kwargs
+models, x, out = torch.load("whole.pt", weights_only=False)
+for i, (model, y) in enumerate(zip(models, out)):
+    made = model(x[None])[0] if i in (1, 2) else model(x)
+    torch.testing.assert_close(made, y)
+torch.testing.assert_close(models[0][0](x, by=2), models[0][0](x + 1, by=1))
+assert type(models[0][0]._forward_hooks).__name__ == sys.argv[1], type(models[0][0]._forward_hooks)
+print(models[0][0].act is torch.nn.functional.gelu, models[2].activation is torch.nn.functional.relu, "mortice" in sys.modules)
+"""
+
+
+def test_whole_models_in_files_are_pytorchs_and_ours_again(scripts: Path) -> None:
+    pytest.importorskip("torch", reason="the oracle is PyTorch")
+    (scripts / "writes.py").write_text(WRITES)
+    (scripts / "reads.py").write_text(READS)
+    written = python("-m", "mortice", "run", "writes.py", where=scripts)
+    assert written.returncode == 0, written.stderr
+    for reading, expected in ((("reads.py", "OrderedDict"), False), (("-m", "mortice", "run", "reads.py", "HookDict"), True)):
+        read = python(*reading, where=scripts)
+        assert read.stdout.split() == ["True", "True", str(expected)], read.stderr
+
+
 OPTIMIZERS = """
 import copy, pickle, torch
 from torch.optim import lr_scheduler, swa_utils

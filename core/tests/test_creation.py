@@ -289,6 +289,15 @@ def test_a_bfloat16_is_rounded_from_float():
     assert mt.full((1,), 1.003906251, dtype=mt.bfloat16).item() == mt.zeros(1, dtype=mt.bfloat16).fill_(1.003906251).item() == 1
 
 
+@pytest.mark.parametrize("fill", [mt.ones((), requires_grad=True), mt.ones(1)], ids=["with a gradient", "with a dim"])
+def test_a_tensor_fills_only_where_it_is_a_number(fill):
+    for name, make in (("full", lambda: mt.full((2,), fill)), ("full_like", lambda: mt.full_like(mt.ones(2), fill)),
+                       ("new_full", lambda: mt.ones(2).new_full((2,), fill))):  # fmt: skip
+        with pytest.raises(TypeError, match=f"{name}: expected a number for fill_value; got a Tensor "):
+            make()
+    assert mt.full((2,), mt.tensor(3.0)).tolist() == [3, 3]
+
+
 NUMBERS = {
     "full": lambda v, d: mt.full((2,), v, dtype=d),
     "full_like": lambda v, d: mt.full_like(mt.ones(2, dtype=d), v),

@@ -530,6 +530,6 @@ def test_attention_joins_a_mask_and_causality(keys):
         want = F.scaled_dot_product_attention(q, k, v, both)
         close(out, want)
         close(*(mt.autograd.grad(y.square().sum(), q)[0] for y in (out, want)))
-    for x, options in ((q[0], {}), (q, {"dropout_p": 0.1})):
+    for x, options, lead in ((q[0], {}, ()), (q, {"dropout_p": 0.1}, ()), (q, {}, (3,))):
         with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal"):
-            F.scaled_dot_product_attention(x, x, x, mt.ones(5, 5).bool(), is_causal=True, **options)
+            F.scaled_dot_product_attention(x, x, x, mt.ones(*lead, 5, 5).bool(), is_causal=True, **options)

@@ -30,6 +30,7 @@ class Handle(RemovableHandle):
 class HookDict(OrderedDict[int, Hook]):
     """Hooks by id, in the order in which they run; `options` holds what some of them asked for."""
 
+    _written_as = OrderedDict  # in files, as PyTorch's tables: `adopt` makes them these again
     options: Mapping[int, dict[str, Any]] = {}  # one of its own with the first entry: most have none
 
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
@@ -43,10 +44,6 @@ class HookDict(OrderedDict[int, Hook]):
     def entries(self) -> list[tuple[Hook, Mapping[str, Any]]]:
         """Return (hook, options) pairs, as they are now."""
         return [(hook, self.options.get(number, NO_OPTIONS)) for number, hook in self.items()]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Without hooks there is nothing to vouch for, and `load` makes it: of a whole module the user names the classes.
-        return HookDict, (), self.__dict__ if self.options else None, None, iter(self.items())
 
 
 # What PyTorch keeps of hooks in tables beside theirs: the option's name here, and the table.
@@ -74,15 +71,23 @@ class _WrappedHook:
     with_module: bool
 
 
+def options_beside(module: Any) -> dict[str, Any]:
+    """Return PyTorch's tables of options that a module's hooks have, by the names of its attributes."""
+    names = [beside for table, places in _BESIDE.items() if getattr(module, table).options for beside in places.values()]
+    return {name: getattr(module, name) for name in names}
+
+
 def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:
     """Make the tables in a module's attributes this library's, where they are PyTorch's or lack, as in old files."""
     for name in tables:
+        options = {option: state.pop(beside, None) or {} for option, beside in _BESIDE.get(name, {}).items()}
         given = state.get(name)
         if isinstance(given, HookDict):
             continue
-        options = {option: state.pop(beside, None) or {} for option, beside in _BESIDE.get(name, {}).items()}
         table = state[name] = HookDict()
         if hasattr(given, "__dict__"):
+            if "options" in vars(given):
+                table.options = given.options
             given.adopted = table
         for number, hook in (given or {}).items():
             asked = {option: True for option, chosen in options.items() if number in chosen}

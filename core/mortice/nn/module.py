@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from mortice import Tensor
 from mortice.autograd.gradients import clear_grads
 from mortice.nn.calling import call_with_hooks
-from mortice.nn.hooks import GLOBAL, HookDict, Hooked, adopt
+from mortice.nn.hooks import GLOBAL, HookDict, Hooked, adopt, options_beside
 from mortice.nn.moving import Movable
 from mortice.nn.parameter import Buffer, Parameter
 from mortice.nn.state import Stateful
@@ -358,10 +358,14 @@ class Module(Hooked, Stateful, Movable):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()  # which classes take from; object's own may be the dict itself
+        return {**self.__dict__, **options_beside(self)}  # which classes take from; object's own may be the dict itself
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._complete()
+
+    def _complete(self) -> None:
+        """Make what was read from a file a module of this library's; `load` asks it where a class has its own `__setstate__`."""
         adopt(self.__dict__, _HOOKS)
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)

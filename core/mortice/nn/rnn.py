@@ -16,6 +16,8 @@ from mortice.notice import warn
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
+# PyTorch's second list of the parameters, which is in its files.
+_FLAT = ("_flat_weights", "_flat_weights_names")
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -78,9 +80,12 @@ class RNNBase(Module):
                     setattr(self, name, Parameter(mortice.empty(shape, device=device, dtype=dtype)))
         self.reset_parameters()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for name in ("_flat_weights", "_flat_weights_names"):  # PyTorch's second list of the parameters
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), **{name: getattr(self, name) for name in _FLAT}}
+
+    def _complete(self) -> None:
+        super()._complete()
+        for name in _FLAT:
             self.__dict__.pop(name, None)
         self.__dict__.setdefault("proj_size", 0)  # from before there was one
 

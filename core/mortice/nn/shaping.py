@@ -163,7 +163,7 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.size, self.mode, self.align_corners = size, mode, align_corners
+        self.name, self.size, self.mode, self.align_corners = type(self).__name__, size, mode, align_corners
         if isinstance(scale_factor, tuple):
             self.scale_factor: Any = tuple(float(f) for f in scale_factor)
         else:

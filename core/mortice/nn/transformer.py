@@ -10,6 +10,7 @@ from typing import Any
 import mortice
 from mortice.nn import functional as F
 from mortice.nn import init
+from mortice.nn.activation import GELU, ReLU
 from mortice.nn.attention import MultiheadAttention
 from mortice.nn.container import ModuleList
 from mortice.nn.dropout import Dropout
@@ -94,6 +95,7 @@ class TransformerEncoder(Module):
         self.layers = _copies(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.use_nested_tensor = False  # PyTorch asks that of what it reads
 
     def forward(
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
@@ -152,7 +154,9 @@ class _Layer(Module):
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, **make))
         for i in sublayers:
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = kept = _activation(activation)
+        if not self._attends_to_memory:  # PyTorch's name of it, by which it computes when it has read the layer
+            self.activation_relu_or_gelu = 1 if kept is F.relu or isinstance(kept, ReLU) else 2 * (kept is F.gelu or isinstance(kept, GELU))
 
     def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
         return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))

@@ -168,8 +168,8 @@ def scaled_dot_product_attention(
 ) -> Any:  # fmt: skip
     """Compute softmax(query key^T * scale + mask) value; a bool mask is True where a key takes part.
 
-    A query whose keys are all masked gets zeros. As in PyTorch on CPU, `is_causal` joins a mask that has no gradient
-    where the input has 4 dims and there is no dropout.
+    A query whose keys are all masked gets zeros. As in PyTorch on CPU, `is_causal` joins a mask of 2 or 4 dims that has no
+    gradient where the input has 4 dims and there is no dropout.
     """
     name = "scaled_dot_product_attention"
     shapes = [tuple(x.shape) for x in (query, key, value)]
@@ -184,7 +184,8 @@ def scaled_dot_product_attention(
         if is_causal:
             raise ValueError(f"{name}: CausalBias should not be used with is_causal=True.")
         attn_mask = attn_mask._materialize(query.device)
-    if is_causal and attn_mask is not None and (dropout_p or attn_mask.requires_grad or len(shapes[0]) != 4):
+    joins = not dropout_p and len(shapes[0]) == 4  # what PyTorch's fused kernel takes
+    if is_causal and attn_mask is not None and (not joins or attn_mask.requires_grad or len(attn_mask.shape) not in (2, 4)):
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
     dtype = query.dtype
     if attn_mask is not None and attn_mask.dtype not in (bool_, dtype):

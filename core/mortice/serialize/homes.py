@@ -79,6 +79,21 @@ def is_ours(kind: type) -> bool:
     return _is_in(place, _MADE) and not issubclass(kind, TensorBase)
 
 
+def in_torch(value: Any) -> tuple[str, str] | None:
+    """Return where PyTorch keeps a class or function of mortice's, while mortice stands for it; None if that is not asked."""
+    place, name = getattr(value, "__module__", None) or "", getattr(value, "__qualname__", "")
+    if not place.startswith("mortice.") or sys.modules["mortice"].__name__ != "torch":
+        return None
+    parts = place.split(".")[1:]
+    if not isinstance(value, type):  # a package that it is in shows it, or one of those that show what is in mortice.ops
+        packages = [p for p in (*(".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1)), "", *_COMPILED.values()) if p != "ops"]
+        for package in packages:
+            if behind(getattr(_imported(f"mortice.{package}".rstrip(".")), name, None)) is value:
+                parts = package.split(".") if package else []
+                break
+    return ".".join(["torch", *parts]), name
+
+
 # ---- what is called ----
 
 

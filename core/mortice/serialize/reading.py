@@ -552,6 +552,8 @@ def _set_state(obj: Any, state: Any) -> None:
     """Give an object that the user vouched for its state, as pickle does."""
     if hasattr(obj, "__setstate__"):
         obj.__setstate__(state)
+        if hasattr(obj, "_complete"):
+            obj._complete()
         return
     slots = None
     if isinstance(state, tuple) and len(state) == 2:

@@ -7,6 +7,7 @@ import importlib
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from types import FunctionType
 from typing import Any
 
 from mortice.autograd.graph import warn_if_has_hooks
@@ -21,6 +22,7 @@ from mortice.ops.creation import arange
 from mortice.ops.movement import permute
 from mortice.ops.storage import TypedStorage, UntypedStorage
 from mortice.ops.strided import as_strided
+from mortice.serialize import homes
 from mortice.serialize.reading import STORAGES
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.strides import layout
@@ -197,6 +199,13 @@ class Pickler(pickle._Pickler):
         if isinstance(obj, Size):
             return self._call(Call(Global("torch", "Size"), (tuple(obj),)), obj)
         return self._call(self._tensor(obj), obj)
+
+    def save_global(self, obj: Any, name: str | None = None) -> Any:
+        kept = homes.in_torch(obj)
+        other = getattr(obj, "_written_as", Global(*kept) if kept else None)
+        return super().save_global(obj, name) if other is None else self.save(other)
+
+    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global}
 
     def _call(self, call: Call, obj: Any) -> None:
         """Write a call that makes `obj`: what the base class does for functions that can be imported."""

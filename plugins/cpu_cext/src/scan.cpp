@@ -132,6 +132,10 @@ void sum_row(const Scan &s, const Scanner &k, const char *from, char *to) {
 
 enum Op : uint8_t { SUM, PROD, LOGSUMEXP };
 
+// Whether sums come out the same in any order, or nearly: of integers, and where doubles carry floats.
+// Others are added one by one, as PyTorch and NumPy add them.
+bool any_order(DType d) { return d == F32 || d == C64 || !(is_float(d) || is_complex(d)); }
+
 void run_scan(const Scan &s, Op op) {
     const ScanKernels &kernels = scan_kernels();
     DType d = s.x->dtype;
@@ -143,19 +147,19 @@ void run_scan(const Scan &s, Op op) {
         over_columns(s, cost, [&](const char *from, int64_t at, int64_t m) {
             k.columns(from, s.step, s.out + at * size, s.inner, s.n, m);
         });
-    } else if (op == SUM && s.outer * s.inner < 4 && s.n > 4 * SCAN_CHUNK && num_threads() > 1 && !in_parallel()) {
+    } else if (op == SUM && any_order(d) && s.outer * s.inner < 4 && s.n > 4 * SCAN_CHUNK && num_threads() > 1 && !in_parallel()) {
         for (int64_t t = 0; t < s.outer * s.inner; t++) {
             int64_t o = t / s.inner, j = t % s.inner;
             scan_long_row(s, k, s.from(o) + j * size, s.out + (o * s.n * s.inner + j) * size);
         }
-    } else if (op == SUM) {
+    } else if (op == SUM && any_order(d)) {
         over_rows(s, cost, [&](const char *from, int64_t at) { sum_row(s, k, from, s.out + at * size); });
     } else {
         Carry start{};
         if (op == LOGSUMEXP) {
             double none = -HUGE_VAL;
             memcpy(start.bytes, &none, sizeof none);
-        } else {
+        } else if (op == PROD) {
             DType wide = is_half(d) ? F32 : d == F32 ? F64 : d == C64 ? C128 : d;
             Scalar one = scalar_of(1, wide);
             memcpy(start.bytes, one.bytes, sizeof one.bytes);

@@ -99,6 +99,16 @@ def test_a_nan_stays_once_met():
         assert [v != v for v in numbers(kernel(x, axis=0))] == [False, True, True, True, True]
 
 
+@pytest.mark.parametrize("shape, axis", [((40_003,), 0), ((3, 1001), 1), ((20_000, 2), 0), ((30, 5), 0)])
+def test_doubles_are_added_one_by_one(shape, axis):
+    rng = random.Random(3)
+    values = [rng.gauss(0, 1) for _ in range(math.prod(shape))]
+    x = array(values, shape)
+    assert numbers(K.cumulative_sum(x, axis=axis)) == scanned(values, shape, axis, lambda line: list(itertools.accumulate(line)))
+    back = K.cumulative_sum(K.getitem(x, tuple(slice(None, None, -1) for _ in shape)), axis=axis)
+    assert numbers(back) == scanned(values[::-1], shape, axis, lambda line: list(itertools.accumulate(line)))
+
+
 @pytest.mark.parametrize("shape", [(150_000,), (150_000, 2), (2, 150_000)])
 def test_long_sums_of_float32_stay_near_the_exact_ones(shape):
     rng = random.Random(2)

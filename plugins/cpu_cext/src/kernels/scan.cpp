@@ -44,7 +44,7 @@ struct Times {
     }
 };
 
-// ---- sums of floats: in double, prefixes within a vector in log2(lanes) steps ----
+// ---- sums of floats, in double, and of integers: prefixes within a vector in log2(lanes) steps ----
 
 template <class T, int BY> INLINE vec<T> shifted(vec<T> v, vec<T> start = vec<T>{}) {  // lane i takes lane i - BY
     typedef typename vector_of<T>::type V;
@@ -71,17 +71,15 @@ INLINE vd as_carried(const float *x) {  // LANES<double> of them
     __builtin_memcpy(&f, x, sizeof f);
     return __builtin_convertvector(f, vd);
 }
-INLINE vd as_carried(const double *x) { return load(x); }
 INLINE vec<uint64_t> as_carried(const uint64_t *x) { return load(x); }
 INLINE void put_carried(float *out, vd v) {
     typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
     few f = __builtin_convertvector(v, few);
     __builtin_memcpy(out, &f, sizeof f);
 }
-INLINE void put_carried(double *out, vd v) { store(out, v); }
 INLINE void put_carried(uint64_t *out, vec<uint64_t> v) { store(out, v); }
 
-template <class T> INLINE double exact_sum(const T *x, int64_t n) {
+INLINE double exact_sum(const float *x, int64_t n) {
     constexpr int L = LANES<double>;
     vd a = {}, b = {}, c = {}, d = {};
     int64_t i = 0;
@@ -116,7 +114,7 @@ template <class T> INLINE carry_of<T> sum_row(const T *x, T *out, int64_t n, car
             if (n < EXACT_BLOCK) return carry;  // the end of the row: nobody goes on from here
             out += EXACT_BLOCK;
         }
-        if constexpr (__is_same(T, float) || __is_same(T, double)) {
+        if constexpr (__is_same(T, float)) {
             carry += exact_sum(x, m);
         } else {
             for (i = 0; i < m; i++) carry += x[i];
@@ -159,13 +157,24 @@ static void row(const void *from, int64_t step, void *to, int64_t out_step, int6
     __builtin_memcpy(&first, &base, sizeof first);
     __builtin_memcpy(&c, &carry, sizeof c);
     constexpr bool FLOAT = __is_same(T, float);
-    constexpr bool SUMMED = FLOAT || __is_same(T, double) || __is_same(T, uint64_t);
+    constexpr bool SUMMED = FLOAT || __is_same(T, uint64_t);
     if constexpr ((__is_same(Op, Plus) && SUMMED) || (__is_same(Op, Times) && FLOAT)) {
         if (step == 1 && out_step == 1) {
             if constexpr (__is_same(Op, Plus)) c = sum_row<T>(x, out, n, first, c);
             else c = product_row(x, out, n, c);
             __builtin_memcpy(&carry, &c, sizeof c);
             return;
+        }
+    }
+    if constexpr (__is_same(T, double)) {
+        if (step == 1 && out_step == 1) {  // several at a time, for all but the sum itself; no base was asked for
+            int64_t i = 0;
+            for (; i + 4 <= n; i += 4) {
+                const double c1 = Op::of(c, x[i]), c2 = Op::of(c1, x[i + 1]), c3 = Op::of(c2, x[i + 2]);
+                c = Op::of(c3, x[i + 3]);
+                out[i] = c1, out[i + 1] = c2, out[i + 2] = c3, out[i + 3] = c;
+            }
+            x += i, out += i, n -= i;
         }
     }
     for (int64_t i = 0; i < n; i++) {

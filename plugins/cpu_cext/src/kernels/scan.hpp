@@ -14,7 +14,7 @@ constexpr int64_t SCAN_CHUNK = 16384;  // elements of a row whose sum starts ane
 struct alignas(16) Carry { char bytes[16]; };
 
 // out[i * out_step] = base + (carry with all x up to the i-th), carry being brought up to date. Without `out` only that.
-// A product has no base.
+// A product has no base, nor has a row of doubles.
 using ScanRow = void (*)(const void *x, int64_t step, void *out, int64_t out_step, int64_t n, const Carry &base, Carry &carry);
 // Lines of m elements (at most SCAN_TILE), count of them: out[r][j] = op over x[0..r][j].
 using ScanColumns = void (*)(const void *x, int64_t step, void *out, int64_t out_step, int64_t count, int64_t m);
