@@ -8,8 +8,8 @@ from typing import Any
 
 from mortice import Tensor
 from mortice.autograd import Function
+from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.func import functional_call, vmap
-from mortice.utils._pytree import tree_leaves, tree_map
 
 
 class _OfEachSample(Function):
@@ -50,18 +50,18 @@ def call_for_per_sample_grads(
 
     @wraps(module.forward)
     def forward(*args: Any, **kwargs: Any) -> Any:
-        sizes = {x.shape[dim] for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+        sizes = {x.shape[dim] for x in leaves((args, kwargs)) if isinstance(x, Tensor)}
         if batch_size is None and len(sizes) != 1:
             raise RuntimeError(f"call_for_per_sample_grads: expected tensors of one batch size; got {sorted(sizes)}. Give batch_size.")
         size = batch_size or sizes.pop()
         factor = size if loss_reduction == "mean" else 1
         each = {n: _OfEachSample.apply(p, size, factor) for n, p in module.named_parameters() if p.requires_grad}
-        dims = tree_map(lambda x: dim if isinstance(x, Tensor) and x.shape[dim : dim + 1] == (size,) else None, (args, kwargs))
+        dims = [dim if isinstance(x, Tensor) and x.shape[dim : dim + 1] == (size,) else None for x in leaves((args, kwargs))]
 
         def one(parameters: Any, given: Any) -> Any:  # a batch of one
-            given = tree_map(lambda x, d: x if d is None else x.unsqueeze(dim), given, dims)
+            given = rebuild(given, (x if d is None else x.unsqueeze(d) for x, d in zip(leaves(given), dims)))
             return tree_map(lambda y: y.squeeze(dim), functional_call(module, parameters, *given))
 
-        return vmap(one, in_dims=(0, dims), out_dims=dim, randomness="different")(each, (args, kwargs))
+        return vmap(one, in_dims=(0, rebuild((args, kwargs), iter(dims))), out_dims=dim, randomness="different")(each, (args, kwargs))
 
     return forward
