@@ -13,7 +13,9 @@ __all__ = (
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name == "F":  # editors offer `from torch.functional import F`
+        return mortice.nn.functional
+    if name not in (*__all__, "Tensor"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(mortice, name)  # where they may be replaced by ones that ask classes
 

@@ -291,3 +291,30 @@ def test_data_parallel_runs_its_module_and_names_it():
     assert layer.weight.grad.tolist() == [[6, 6]] and one.bias is layer.bias and not list(two.parameters())
     with pytest.raises(ValueError, match="DistributedDataParallel: Default process group has not been initialized"):
         nn.parallel.DistributedDataParallel(layer)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("first", [True, False], ids=["batch first", "batch second"])
+def test_the_gradient_of_each_sample_is_kept_beside_the_parameters(reduction, first):
+    from mortice.nn.utils._per_sample_grad import call_for_per_sample_grads
+
+    net = nn.Sequential(nn.Linear(4, 6), nn.LayerNorm(6), nn.Tanh(), nn.Linear(6, 2))
+    net[1].bias.requires_grad_(False)
+    x, dim = mt.randn(3, 3, 4)[:, :2] if first else mt.randn(2, 3, 4), 0 if first else 1
+    x.requires_grad_()
+    out = call_for_per_sample_grads(net, loss_reduction=reduction, batch_first=first)(x)
+    assert mt.allclose(out, net(x), atol=1e-6)
+    loss = out.pow(2).sum() / (3 if reduction == "mean" else 1)
+    loss.backward()
+    (whole,) = mt.autograd.grad(net(x).pow(2).sum(), x)
+    assert mt.allclose(x.grad * (3 if reduction == "mean" else 1), whole, atol=1e-5)
+    for name, p in net.named_parameters():
+        assert p.grad is None and hasattr(p, "grad_sample") == (name != "1.bias")
+        if p.requires_grad:
+            each = [mt.autograd.grad(net(s).pow(2).sum(), p)[0] for s in x.detach().unbind(dim)]
+            assert mt.allclose(p.grad_sample, mt.stack(each), atol=1e-5)
+    for given, text in [({}, "has a grad_sample"), ({"loss_reduction": "max"}, "sum or mean"), ({"batch_size": 0}, "None or positive")]:
+        with pytest.raises(RuntimeError, match=text):
+            call_for_per_sample_grads(net, **given)
+    with pytest.raises(RuntimeError, match=r"tensors of one batch size; got \[2, 3\]"):
+        call_for_per_sample_grads(nn.Bilinear(1, 1, 1))(mt.ones(2, 1), mt.ones(3, 1))

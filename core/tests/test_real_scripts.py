@@ -237,7 +237,9 @@ def test_functional_holds_the_functions_of_the_top_level():
     import mortice.functional as F
 
     assert F.einsum is mt.einsum and all(getattr(F, n) is getattr(mt, n) for n in F.__all__)
-    assert not hasattr(F, "ones")
+    assert not hasattr(F, "ones") and F.F is nn.functional and F.Tensor is mt.Tensor  # as editors import them
+    for place in (nn.modules.activation, nn.modules.module, nn.modules.transformer):
+        assert place.F is nn.functional and place.Tensor is mt.Tensor and place.Parameter is nn.Parameter and place.init is nn.init
     with pytest.MonkeyPatch.context() as patched:  # so are those that ask classes, which `mortice.overrides` puts there
         patched.setattr(mt, "einsum", len)
         assert F.einsum is len

@@ -346,7 +346,7 @@ def test_what_the_user_vouches_for_is_read_by_default():
         (b"ctorch.nn.functional\nmortice\n.", "asks for torch.nn.functional.mortice"),
         (b"ctorch.nn.modules.linear\nLinear\nK\x05\x85R.", "calls 'Linear'"),
         (b"ctorch.optim.sgd\nSGD\nK\x05\x85\x81.", "of 1 arguments"),
-        (b"cfunctools\npartial\nK\x05\x85R.", "a partial is made of a class"),
+        (b"cfunctools\npartial\nK\x05\x85R.", "a partial is made of a class derived"),
         (b"ctorchvision.datasets.utils\ndownload_url\n.", "asks for torchvision.datasets.utils.download_url"),
         (b"ctorchvision\n__getattr__\n.", "asks for"),
         (b"ctorch\nrelu\nK\x05\x85R.", "calls"),
@@ -382,6 +382,15 @@ def test_a_partial_of_the_user_s_function_needs_to_be_allowed():
     with mt.serialization.safe_globals([doubled]):
         assert round_trip(value, weights_only=False)() == 4
     assert round_trip(functools.partial(mt.nn.functional.gelu, approximate="tanh"), weights_only=False).keywords
+
+
+class Slope(mt.distributions.AffineTransform):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Held, Slope, Numbers])
+def test_a_partial_of_the_user_s_class_derived_from_ours_is_read(kind):
+    assert round_trip(functools.partial(kind, 2.0), weights_only=False).func is kind
 
 
 def test_names_that_are_not_read_by_default_are_listed():

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
+from mortice import Tensor
 from mortice.nn import (
     activation,
     adaptive,
@@ -16,7 +17,9 @@ from mortice.nn import (
     container,
     conv,
     dropout,
+    functional,
     hooks,
+    init,
     lazy,
     linear,
     loss,
@@ -31,6 +34,7 @@ from mortice.nn import (
     transformer,
 )
 from mortice.nn.modules import utils
+from mortice.nn.parameter import Parameter
 
 _KEPT_IN = {
     "linear": (linear, attention), "activation": (activation, attention), "adaptive": (adaptive,), "batchnorm": (norm,),
@@ -46,7 +50,7 @@ def _addindent(s_: str, numSpaces: int) -> str:
     return "\n".join([first, *(" " * numSpaces + line for line in rest)])
 
 
-# What else scripts take from there.
+# What else scripts take from there; `F` and such, which an editor finds in PyTorch's files first, are in each of them.
 _MORE = {
     "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
     | {n: getattr(state, n) for n in ("_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX")}
@@ -63,7 +67,7 @@ def _lead(name: str) -> ModuleType:
         layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
         made.__dict__.update(layers)
         globals().update({n: c for n, c in layers.items() if not n.startswith("_")})
-    made.__dict__.update(_MORE.get(name, {}))
+    made.__dict__.update(_MORE.get(name, {}), F=functional, Parameter=Parameter, Tensor=Tensor, init=init)
     sys.modules[made.__name__] = made
     return made
 
