@@ -425,6 +425,11 @@ def test_other_classes_are_refused_until_they_are_allowed(weights_only):
         round_trip(Deferred(), weights_only=weights_only)
 
 
+def test_what_reaches_the_system_is_refused_although_it_was_allowed():
+    with safe_globals([os.mkdir]), pytest.raises(UnpicklingError, match=r"unsupported GLOBAL (posix|nt)\.mkdir whose module"):
+        round_trip(os.mkdir, weights_only=True)
+
+
 def test_the_list_of_allowed_names():
     assert get_safe_globals() == []
     add_safe_globals([Settings, (doubled, "old.name")])
