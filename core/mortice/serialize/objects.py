@@ -107,7 +107,8 @@ def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
         return homes.attribute(*args, reading.may_make)
     if isinstance(function, type) and function.__module__ == "mortice.return_types":
         return function(*args[0])
-    if not args and isinstance(function, type) and is_plain(function):  # how a SimpleNamespace is pickled
+    own = getattr(function, "__reduce__", None) is not object.__reduce__  # how a SimpleNamespace is pickled
+    if not args and own and isinstance(function, type) and is_plain(function):
         return new(function, args)
     if not _is_enum(function):
         return NotImplemented
