@@ -545,6 +545,7 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
     """The kernel namespace over Tensors: ops by kernel name, and default bodies for what has no op of its own."""
 
     name = "tensor"
+    has_values = True
 
     def define(self, kernel: str, fn: Callable[..., Any]) -> None:
         """Let `fn` stand for that kernel."""

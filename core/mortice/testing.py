@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import mortice
 from mortice import Tensor
+from mortice.notice import warn
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
@@ -268,6 +269,10 @@ def _range(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
         raise ValueError(f"make_tensor: low and high cannot be NaN, but got low={low} and high={high}")
     if low > high or (low == high and dtype.kind in "bui"):
         raise ValueError(f"make_tensor: low must be less than high, but got {low} >= {high}")
+    if low == high:
+        text = "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated. Use torch.full."
+        warn(text, FutureWarning)
+        return (min(max(low, least), most),) * 2
     if high < least or low >= most:
         raise ValueError(f"make_tensor: the interval is [{low}, {high}), but {dtype} only supports [{least}, {most})")
     return min(max(low, least), most), min(max(high, least), most)

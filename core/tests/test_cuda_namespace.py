@@ -600,3 +600,6 @@ def test_make_tensor_makes_what_it_is_asked_for() -> None:
     for options in ({"requires_grad": True}, {"low": 5, "high": 5}, {"low": 300, "high": 400}, {"low": float("nan")}):
         with pytest.raises(ValueError, match="make_tensor: "):
             make(2, dtype=mt.uint8, **options)
+    for dtype, value in ((mt.float32, 2.0), (mt.complex64, 2 + 2j)):
+        with pytest.warns(FutureWarning, match="Passing `low==high`"):
+            assert make(3, dtype=dtype, low=2, high=2).tolist() == [value] * 3

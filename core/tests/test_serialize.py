@@ -260,6 +260,20 @@ def test_paths_files_and_buffers(tmp_path):
             mt.load(wrong)
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_what_a_file_object_could_not_read_is_told_as_it_was(zipped):
+    class Failing(io.BytesIO):
+        def read(self, *size):
+            raise TimeoutError("the disk is slow")
+
+        readline = readinto = read
+
+    buffer = io.BytesIO()
+    mt.save(mt.ones(3), buffer, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(TimeoutError, match="the disk is slow"):
+        mt.load(Failing(buffer.getvalue()))
+
+
 @pytest.mark.parametrize("write", [mt.save, safetensors.save_file], ids=["save", "safetensors"])
 def test_links_modes_and_devices_are_respected(tmp_path, write):
     real, link = tmp_path / "real", tmp_path / "link"
@@ -409,6 +423,11 @@ def test_other_classes_are_refused_until_they_are_allowed(weights_only):
         assert round_trip(Deferred(), weights_only=weights_only) == 42
     with pytest.raises(UnpicklingError):
         round_trip(Deferred(), weights_only=weights_only)
+
+
+def test_what_reaches_the_system_is_refused_although_it_was_allowed():
+    with safe_globals([os.mkdir]), pytest.raises(UnpicklingError, match=r"unsupported GLOBAL (posix|nt)\.mkdir whose module"):
+        round_trip(os.mkdir, weights_only=True)
 
 
 def test_the_list_of_allowed_names():

@@ -8,8 +8,10 @@ from typing import Any
 from mortice.autograd.trees import leaves, rebuild, spread
 from mortice.func.levels import Fn, k, name_of, wraps
 from mortice.lazy import load
-from mortice.levels import here
+from mortice.levels import chain, here
+from mortice.levels.mapped_rules import Mapped, MappedBackend
 from mortice.levels.vmap import MapLevel
+from mortice.mutation import replay
 from mortice.random import get_rng_state, set_rng_state
 from mortice.tensor import TensorBase
 
@@ -148,10 +150,24 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(t.shape) - 1}, {len(t.shape)}], but got {dim})"
             )
-        whole = level.leave(t)
+        whole = _seen(level, t)
+        whole = level.leave(t) if whole is None else whole
         dim %= len(whole.shape)
         found.append(k.moveaxis(whole, 0, dim) if dim else whole)
     return found
+
+
+def _seen(level: Any, t: Any) -> Any:
+    """Return an output that is a view of an input as a view of that input below, None if it is none.
+
+    With gradients it is none: the graph of the output may leave out that of the input, as after `detach`.
+    """
+    for x, entered, _ in level.entered:
+        if t._storage is entered._storage and t._device is entered._device and not (x._rg or t._rg):
+            if all([isinstance(below, MapLevel) for below in chain(x._device)]):
+                seen = replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), t.view_steps).data
+                return seen if seen.dtype is t.dtype else None
+    return None
 
 
 def _out_dims(func: Fn, out: Any, out_dims: Any) -> list[Any]:

@@ -72,6 +72,9 @@ def view_dtype(x: Any, dtype: DType) -> Any:
     return run(_reinterpret.op, (x,), attrs, dtype)
 
 
+TENSOR_KERNELS.replace("reinterpret", view_dtype)
+
+
 def view_as_bool(x: Any, dtype: DType = bool_) -> Any:
     """Show bytes as bools: kernels take those to be 0 or 1, so where there are others the result has memory of its own."""
     if x.dtype is not bool_:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import pickle
@@ -184,6 +185,8 @@ def _explained(file: Any, name: Any, *how: Any) -> Any:
         raise passing.args[0] from None
     except (zipfile.BadZipFile, pickle.UnpicklingError, struct.error, ArithmeticError, AttributeError, EOFError, LookupError,
             MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # what is read from failed, not what was read
+            raise
         raise UnpicklingError(f"load: {name!r} is damaged ({type(error).__name__}: {error}).") from error
 
 
