@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __all__ = [
     "bfloat16", "can_cast", "complex128", "complex32", "complex64", "finfo", "float16", "float32", "float64",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "get_default_dtype", "get_type_promotion", "iinfo", "int16", "int32", "int64", "int8", "promote_types",
-    "qint32", "qint8", "quint4x2", "quint8", "set_default_dtype", "set_type_promotion", "uint16", "uint32", "uint64",
-    "uint8",
+    "get_default_dtype", "get_type_promotion", "iinfo", "int1", "int16", "int2", "int3", "int32", "int4", "int5", "int6", "int64",
+    "int7", "int8", "promote_types", "qint32", "qint8", "quint4x2", "quint8", "set_default_dtype", "set_type_promotion",
+    "uint1", "uint16", "uint2", "uint3", "uint32", "uint4", "uint5", "uint6", "uint64", "uint7", "uint8",
 ]  # fmt: skip
 
 
@@ -85,9 +85,11 @@ for _d in FLOAT8:
     _d.stored = uint8
 qint8, qint32 = [DType(f"qint{8 * n}", "i", n, len(DTYPES)) for n in (1, 4)]
 quint8, quint4x2 = [DType(name, "u", 1, len(DTYPES)) for name in ("quint8", "quint4x2")]
+PACKED = tuple([DType(f"{sign}int{n}", sign or "i", 1, len(DTYPES)) for sign in ("u", "") for n in range(1, 8)])
+uint1, uint2, uint3, uint4, uint5, uint6, uint7, int1, int2, int3, int4, int5, int6, int7 = PACKED
 _BY_NAME |= {
     d.name: d
-    for d in (complex32, *FLOAT8, qint8, qint32, quint8, quint4x2)
+    for d in (complex32, *FLOAT8, qint8, qint32, quint8, quint4x2, *PACKED)
 }
 
 # What PyTorch calls them in the names of its classes of tensors, and in errors.
@@ -346,7 +348,7 @@ class iinfo:
 
     def __init__(self, type: DType) -> None:
         d = as_dtype("iinfo", type)
-        if d.kind not in "iu":
+        if d.kind not in "iu" or d in PACKED:
             raise DTypeError(f"iinfo: expected an integer dtype; got {type!r}. Use finfo for floating point.")
         self.bits = 8 * d.itemsize
         self.min = -(2 ** (self.bits - 1)) if d.kind == "i" else 0

@@ -78,8 +78,8 @@ def _basic(annotation: Any) -> str | None:
 
 def _type(annotation: Any) -> str | None:
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, UnionType) and len(parts) == 2 and type(None) in parts:
-        inner = _type(next(p for p in parts if p is not type(None)))
+    if origin in (typing.Union, UnionType) and type(None) in parts:
+        inner = _type(typing.Union[tuple(p for p in parts if p is not type(None))])  # noqa: UP007, as many as there are
         return inner and inner + "?"
     if origin in (list, Sequence) and len(parts) == 1:
         inner = _type(parts[0])

@@ -16,6 +16,7 @@ import pytest
 
 import mortice as mt
 from mortice._dynamo import eval_frame
+from mortice._dynamo import utils as compiler_utils
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
@@ -47,7 +48,13 @@ LEAD = [
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
+    ("_inductor.decomposition", "register_decomposition", compiler_utils.register_decomposition),
+    ("_library", "custom_op", mt.library.custom_op),
+    ("_library.infer_schema", "infer_schema", mt.library.infer_schema),
+    ("sparse._triton_ops_meta", "get_meta", compiler_utils.get_meta),
+    ("utils._triton", "has_triton", compiler_utils.has_triton),
     ("_subclasses", "is_fake", eval_frame.is_fake),
+    ("_subclasses", "FakeTensorMode", eval_frame.FakeTensorMode),
     ("_subclasses.fake_tensor", "FakeTensor", eval_frame.FakeTensor),
     ("_subclasses.fake_tensor", "unset_fake_temporarily", eval_frame.unset_fake_temporarily),
     ("_tensor", "Tensor", mt.Tensor),
@@ -408,3 +415,17 @@ def test_a_state_dict_is_set_by_the_name_for_modules_of_several_processes():
     assert set_model_state_dict(layer, given, options=StateDictOptions(strict=False)).missing_keys == ["bias"]
     with pytest.raises(RuntimeError, match="bias"):
         set_model_state_dict(layer, given)
+
+
+def test_helpers_of_the_compiler_say_that_nothing_is_compiled():
+    assert not compiler_utils.has_triton() and compiler_utils.get_meta("scatter_mm", (2, 2)) is None
+    assert compiler_utils.counters["inductor"]["pattern_matcher_count"] == 0
+    assert compiler_utils.register_decomposition([mt.add])(max) is max
+    with pytest.raises(NotImplementedError, match="no kernels of Triton"):
+        compiler_utils.minimize(max)
+    with pytest.raises(NotImplementedError, match="device\\('meta'\\)"):
+        eval_frame.FakeTensorMode()
+    with pytest.warns(UserWarning, match="once") as told:
+        compiler_utils.warn_once("told once")
+        compiler_utils.warn_once("told once")
+    assert len(told) == 1

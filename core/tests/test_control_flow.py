@@ -114,3 +114,11 @@ def test_numbers_that_a_compiler_may_not_know_are_numbers():
     assert mt.sym_not(True) is False and mt.sym_not(mt.tensor([True])).tolist() == [False] and mt.sym_ite(False, 1, 2) == 2
     with pytest.raises(TypeError, match="two values of one type"):
         mt.sym_ite(True, 1, 2.0)
+
+
+def test_out_dtype_accumulates_in_the_dtype_that_it_is_given():
+    from mortice._higher_order_ops.out_dtype import out_dtype
+
+    x = mt.full((2, 3), 100, dtype=mt.int8)
+    found = out_dtype(mt.ops.aten.mm.default, mt.int32, x, x.T)
+    assert found.dtype is mt.int32 and found.tolist() == [[30000, 30000]] * 2

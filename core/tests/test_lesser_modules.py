@@ -90,10 +90,14 @@ def test_an_operator_takes_and_returns_lists_and_tells_its_schema():
     assert x.grad.tolist() == [5, 5] and second.tolist() == [5, 5, 5]
 
     def told(
-        x: mt.Tensor, y: list[mt.Tensor], n: int | None = None, *, s: str = "a,b", d: mt.dtype = mt.float32
-    ) -> tuple[mt.Tensor, mt.Tensor]: ...
+        x: mt.Tensor, y: list[mt.Tensor], n: int | None = None, low: int | float | bool | None = None, *, s: str = "a,b",
+        d: mt.dtype = mt.float32,
+    ) -> tuple[mt.Tensor, mt.Tensor]: ...  # fmt: skip
 
-    want = '(Tensor x, Tensor(a1!)[] y, SymInt? n=None, *, str s="a,b", ScalarType d=float32) -> (Tensor, Tensor)'
+    want = (
+        '(Tensor x, Tensor(a1!)[] y, SymInt? n=None, Scalar? low=None, *, str s="a,b", ScalarType d=float32)'
+        " -> (Tensor, Tensor)"
+    )
     assert mt.library.infer_schema(told, mutates_args={"y"}) == want
     with pytest.raises(ValueError, match="{'z'} in mutates_args were not found"):
         mt.library.infer_schema(told, mutates_args={"z"})

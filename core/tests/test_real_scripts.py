@@ -155,6 +155,16 @@ def test_pytree_takes_registered_classes(box):
         pytree.register_pytree_node(box, None, None)
 
 
+def test_pytree_takes_an_object_of_a_constant_class_for_a_part_of_the_shape():
+    class Mode(str):
+        pass
+
+    pytree.register_constant(Mode)
+    leaves, shape = pytree.tree_flatten([Mode("fast"), 1])
+    assert leaves == [1] and pytree.tree_unflatten([2], shape) == ["fast", 2]
+    assert shape != pytree.tree_structure([Mode("slow"), 1])
+
+
 # ---- programs for one process or many ask which it is ----
 
 
@@ -417,7 +427,8 @@ def test_a_dense_tensor_is_dense():
 # ---- names that libraries read when they are imported ----
 
 NAMED = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex32".split()
-QUANTISED = "qint8 qint32 quint4x2 quint8".split()
+PACKED = [f"{sign}int{n}" for sign in ("", "u") for n in range(1, 8)]
+QUANTISED = "qint8 qint32 quint4x2 quint8".split() + PACKED
 
 
 def test_dtypes_that_no_tensor_has_are_names_to_compare_with():
@@ -434,6 +445,8 @@ def test_dtypes_that_no_tensor_has_are_names_to_compare_with():
                 mt.promote_types(other, d)
     with pytest.raises(TypeError, match="expected a floating point dtype"):
         mt.set_default_dtype(mt.float8_e5m2)
+    with pytest.raises(TypeError, match="iinfo: expected an integer dtype; got mortice.int4"):
+        mt.iinfo(mt.int4)
     assert mt.finfo(mt.float8_e4m3fn).max == 448 and mt.finfo(mt.complex32).dtype == "float16" and mt.chalf is mt.complex32
 
 

@@ -5,7 +5,10 @@ from typing import Any
 
 from mortice.nn import Module
 
-__all__ = ["FakeTensor", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake", "unset_fake_temporarily"]
+__all__ = [
+    "FakeTensor", "FakeTensorMode", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake",
+    "unset_fake_temporarily",
+]  # fmt: skip
 
 
 def _uncompiled(fn: Any) -> Any:
@@ -58,6 +61,13 @@ class OptimizedModule(Module):
 
 class FakeTensor:
     """The type of a tensor that stands for one while a program is recorded, for `isinstance`; there are none."""
+
+
+class FakeTensorMode:
+    """The type of the mode that makes tensors fake, for `isinstance`; to enter it raises NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("FakeTensorMode: no tensors are fake here. Use torch.device('meta') for shapes without data.")
 
 
 def is_dynamo_supported() -> bool:

@@ -6,7 +6,6 @@ import copyreg
 import sys
 from importlib import import_module
 
-from mortice.autograd.graph import warn_if_has_hooks
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
@@ -177,7 +176,7 @@ class Conversion(TensorBase):
             return import_module("mortice.subclasses").pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         if not is_parameter(self):
-            warn_if_has_hooks(self)
+            import_module("mortice.autograd.graph").warn_if_has_hooks(self)
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
         kept = state_of(self)
         kind, (head, _, rest) = type(self), type(self).__module__.partition(".")

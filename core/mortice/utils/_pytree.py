@@ -147,6 +147,11 @@ def register_pytree_node(
     REGISTERED[cls] = flatten_fn, unflatten_fn  # for transforms
 
 
+def register_constant(cls: type) -> None:
+    """Make a class a container of nothing: what a tree has of it belongs to the tree's shape."""
+    register_pytree_node(cls, lambda x: ([], x), lambda _, x: x)
+
+
 _register_pytree_node = _private_register_pytree_node = register_pytree_node  # its first name, and that without checks
 
 
