@@ -229,3 +229,11 @@ def test_svd_lowrank_of_a_matrix_smaller_than_q_gives_all_there_is():
         a = mt.randn(*shape, dtype=mt.float64)
         u, s, v = mt.svd_lowrank(a)
         assert s.shape == (3,) and mt.allclose(u * s @ v.mT, a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_vander_of_integers_is_int64_for_every_number_of_powers(n):
+    for dtype in (mt.int32, mt.uint8, mt.bool):
+        assert mt.vander(mt.ones(2, dtype=dtype), n).dtype is mt.int64
+    assert mt.vander(mt.ones(1, dtype=mt.int16)).dtype is mt.int64
+    assert mt.vander(mt.ones(2), n).dtype is mt.float32

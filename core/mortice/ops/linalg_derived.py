@@ -329,6 +329,7 @@ def torch_vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     n = x.shape[0] if N is None else N
     if n < 0:
         raise RuntimeError(f"N must be non-negative; got {n}.")
+    x = x if x.dtype.kind in "fc" else x.long()  # however few powers are asked for
     made = vander(x, n) if n > 1 else x.new_ones((x.shape[0], n))
     return made if increasing else made.flip(-1)
 
