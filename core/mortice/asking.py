@@ -12,9 +12,9 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.device import Local
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
-from mortice.threads import Local
 
 
 class _State(Local):

@@ -12,7 +12,6 @@ from mortice.errors import ShapeError
 from mortice.graph import Node, Slot
 from mortice.modes import modes, set_recording, settle, watch
 from mortice.shape import out_of_memory
-from mortice.threads import elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +67,12 @@ def backward(
         modes.running = run
         set_recording(create_graph)
         asked = roots, grads, retain_graph, create_graph or tensors, inputs, accumulate
-        found = _walk(*asked) if run.depth % _DEEP < _DEEP - 1 else elsewhere(lambda: _walk(*asked))
+        if run.depth % _DEEP < _DEEP - 1:
+            found = _walk(*asked)
+        else:
+            from mortice.threads import elsewhere
+
+            found = elsewhere(lambda: _walk(*asked))
         for fn in run.after:
             fn()
         return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+
 from mortice.dtype import DType, float32, float64
-from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +16,18 @@ _INTERNED: dict[tuple[str, int | None], Device] = {}
 TYPES = (
     "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
 )
+
+
+LOCALS: list[Local] = []
+
+
+class Local(threading.local):
+    """A thread's own state, as `threading.local` keeps it, which `threads.elsewhere` hands on."""
+
+    def __new__(cls) -> Local:
+        made: Local = super().__new__(cls)
+        LOCALS.append(made)
+        return made
 
 
 class Chosen(Local):

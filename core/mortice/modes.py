@@ -6,8 +6,8 @@ import contextlib
 import functools
 import threading
 
+from mortice.device import Local
 from mortice.errors import switch
-from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

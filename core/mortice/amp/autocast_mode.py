@@ -13,14 +13,13 @@ from typing import Any
 
 from mortice.amp import lists
 from mortice.backends.plugins import devices_of
-from mortice.device import TYPES, Device
+from mortice.device import TYPES, Device, Local
 from mortice.dtype import DType, bfloat16, float16, float32, float64
 from mortice.errors import switch
 from mortice.modes import modes, settle
 from mortice.notice import warn
 from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
-from mortice.threads import Local
 
 __all__ = [
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",

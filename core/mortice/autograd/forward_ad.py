@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from mortice.device import Local
 from mortice.levels.dual import DualLevel
-from mortice.threads import Local
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.cuda.devices import is_available, place, set_device
-from mortice.device import chosen
-from mortice.threads import Local
+from mortice.device import Local, chosen
 
 
 class Stream:

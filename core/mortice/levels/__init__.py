@@ -12,14 +12,13 @@ from contextlib import contextmanager
 
 from mortice import call as _call
 from mortice import mutation as _mutation
-from mortice.device import Device, stand_above
+from mortice.device import Device, Local, stand_above
 from mortice.graph import Node, next_seq
 from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
 from mortice.tensor import Storage, TensorBase, make
-from mortice.threads import Local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

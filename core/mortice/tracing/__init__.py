@@ -17,10 +17,9 @@ from mortice import backward
 from mortice.backends import plugins
 from mortice.backends.backend import REQUIRED_COMPLEX, REQUIRED_NAMES, Backend
 from mortice.backends.kernels import FreeKernels
-from mortice.device import watching
+from mortice.device import Local, watching
 from mortice.levels import stack
 from mortice.modes import modes
-from mortice.threads import Local
 
 # Where values cross between the host and a device.
 TRANSFERS = frozenset(
