@@ -10,7 +10,7 @@ from mortice.backends import NamespaceBackend
 from mortice_cuda_cupy.kernels import CudaKernels
 
 OVERRIDES = sorted(
-    {name for part in CudaKernels.__mro__ if part is not object for name in vars(part) if not name.startswith("_")}
+    {name for part in CudaKernels.__mro__ if part is not object for name, made in vars(part).items() if name[0] != "_" and callable(made)}
 )
 
 
