@@ -770,6 +770,8 @@ def test_functions_of_pytorchs_root_namespace_take_numbers_for_reductions_and_mo
         lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2)[0], lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2, False, 2),
         lambda lib, x, i: lib.embedding_bag(x, i, i[:2] * 2, False, 1, False, None, False, 3)[:3],
         lambda lib, x, i: lib.embedding_bag(x, i, lib.tensor([0, 2, 4]), mode=0, per_sample_weights=x[:, 0], include_last_offset=True)[0],
+        # Of equals the first, of padding none, of a bag without any 0.
+        lambda lib, x, i: lib.embedding_bag(x * 0, i, lib.tensor([0, 3, 3]), False, 2, False, None, False, 0)[3],
         lambda lib, x, i: lib.native_channel_shuffle(x.reshape(1, 4, 3, 1), 2),
         lambda lib, x, i: [lib.binary_cross_entropy_with_logits(x, x * 0, None, x[0] + 1, n) for n in (0, 1, 2)],
         lambda lib, x, i: [*lib.batch_norm_update_stats(x, *(stats := (lib.zeros(3), lib.ones(3))), 0.1), *stats],

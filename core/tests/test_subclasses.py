@@ -356,19 +356,23 @@ def test_leaves_that_get_one_gradient_have_a_copy_each() -> None:
     assert b.grad.inside.tolist() == [1, 1, 1]
 
 
+class Bare(mt.Tensor):
+    """A wrapper that gives what is inside to operators, and gives back what they give."""
+
+    @staticmethod
+    def __new__(cls: Any, inside: Any) -> Any:
+        made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
+        made.inside = inside
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+
 def test_a_class_may_say_itself_that_functions_do_not_ask_it() -> None:
-    class Index(mt.Tensor):
+    class Index(Bare):
         __torch_function__ = mt._C._disabled_torch_function_impl
-
-        @staticmethod
-        def __new__(cls: Any, inside: Any) -> Any:
-            made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
-            made.inside = inside
-            return made
-
-        @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {}))
 
     made = Index(mt.tensor([1, 2])) + 1
     assert type(made) is mt.Tensor and made.tolist() == [2, 3]
@@ -496,17 +500,6 @@ def test_what_a_wrapper_says_of_itself_is_printed_and_a_parameter_keeps_its_clas
     x = kind(mt.ones(0, 2), requires_grad=True)
     where = "" if x.device.type == "cpu" else f"device='{x.device}', "
     assert mt.Tensor.__repr__(x, tensor_contents="shown") == f"Logging(shown, {where}size=(0, 2), requires_grad=True)"
-
-    class Bare(mt.Tensor):
-        @staticmethod
-        def __new__(cls: Any, inside: Any) -> Any:
-            made = mt.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, device=inside.device)
-            made.inside = inside
-            return made
-
-        @classmethod
-        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*[a.inside if isinstance(a, cls) else a for a in args], **(kwargs or {}))
 
     with pytest.raises(RuntimeError, match=r"of type Bare requires that detach\(\) returns an instance of the same type"):
         mt.nn.Parameter(Bare(mt.ones(2)))

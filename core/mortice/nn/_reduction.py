@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mortice.notice import warn
 
-_NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+NAMES = ("none", "mean", "sum")  # by their numbers
 
 
 def get_enum(reduction: str) -> int:
@@ -12,9 +12,9 @@ def get_enum(reduction: str) -> int:
     if reduction == "elementwise_mean":
         warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.")
         return 1
-    if reduction not in _NUMBERS:
+    if reduction not in NAMES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    return _NUMBERS[reduction]
+    return NAMES.index(reduction)
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:

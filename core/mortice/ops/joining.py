@@ -158,19 +158,22 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
 # ---- by NumPy's names ----
 
 
+def _some(name: str, tensors: Any) -> Any:
+    parts = _tensors(name, tensors)
+    if not parts:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return parts
+
+
 def hstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1, vectors along dim 0."""
-    parts = [atleast_1d(x) for x in _tensors("hstack", tensors)]
-    if not parts:
-        raise RuntimeError("hstack expects a non-empty TensorList")
+    parts = [atleast_1d(x) for x in _some("hstack", tensors)]
     return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
 
 
 def vstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 0; vectors count as rows."""
-    parts = [atleast_2d(x) for x in _tensors("vstack", tensors)]
-    if not parts:
-        raise RuntimeError("vstack expects a non-empty TensorList")
+    parts = [atleast_2d(x) for x in _some("vstack", tensors)]
     return cat(parts, 0, out=out)
 
 
@@ -181,17 +184,13 @@ def row_stack(tensors: Any, *, out: Any = None) -> Any:
 
 def dstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 2."""
-    parts = [atleast_3d(x) for x in _tensors("dstack", tensors)]
-    if not parts:
-        raise RuntimeError("dstack expects a non-empty TensorList")
+    parts = [atleast_3d(x) for x in _some("dstack", tensors)]
     return cat(parts, 2, out=out)
 
 
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1; vectors count as columns."""
-    parts = _tensors("column_stack", tensors)
-    if not parts:
-        raise RuntimeError("column_stack expects a non-empty TensorList")
+    parts = _some("column_stack", tensors)
     return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
 
 

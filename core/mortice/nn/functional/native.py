@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
+from mortice.nn._reduction import NAMES
 from mortice.nn.functional.loss import binary_cross_entropy_with_logits as _with_logits
 from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
 
-_REDUCTIONS, _MODES = ("none", "mean", "sum"), ("sum", "mean", "max")
+_MODES = ("sum", "mean", "max")
 
 
 def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
@@ -20,7 +21,7 @@ def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
 ) -> Any:
     """Return the cross entropy of sigmoid(input) with targets in [0, 1]; `reduction` 0 keeps all, 1 is their mean, 2 their sum."""
-    return _with_logits(input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight)
+    return _with_logits(input, target, weight, reduction=NAMES[reduction], pos_weight=pos_weight)
 
 
 def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> tuple[Any, Any]:
@@ -54,8 +55,9 @@ def embedding_bag(
     sizes = mortice.bincount(kept, minlength=count).to(offsets.dtype)
     if mode != 2:
         return out, bag.to(indices.dtype), sizes, sizes
-    at = mortice.zeros_like(out, dtype=indices.dtype)
-    for i in range(indices.numel()):
-        hit = weight.detach()[indices[i]] == out.detach()[bag[i]]
-        at[bag[i]] = mortice.where(hit, indices[i], at[bag[i]])
-    return out, bag.to(indices.dtype), sizes, at
+    n, held = indices.numel(), weight.detach()[indices] == out.detach()[bag]
+    if padding_idx is not None:
+        held &= (indices != padding_idx % weight.shape[0])[:, None]
+    places = mortice.where(held, mortice.arange(n, device=out.device)[:, None], n)
+    first = places.new_full(out.shape, n).scatter_reduce(0, bag[:, None].expand_as(places), places, "amin")
+    return out, bag.to(indices.dtype), sizes, mortice.cat([indices, indices.new_zeros(1)])[first]  # of an empty bag 0
