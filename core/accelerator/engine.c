@@ -12,7 +12,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 16 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 17 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -20,8 +20,8 @@ enum { ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO };
 
 typedef struct {
     PyObject_HEAD
-    vectorcallfunc call;
-    PyObject *dict, *weakrefs;
+    vectorcallfunc call, under; /* under: what `call_asking` goes on to */
+    PyObject *dict, *weakrefs, *method;
     PyObject *op, *python, *same_dtype, *name, *attrs;
     PyObject *shape; /* of the result: None for the operand's own, else a Size, or a function of the operands' shapes */
     PyObject *operands; /* of INTO: None, or what finds an op and its operands for the arguments */
@@ -463,15 +463,16 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
 }
 
-/* Whether it is no tensor and has a class that takes calls over, or a list has something that does. */
-static inline int asks(PyObject *o) {
+/* Whether it has a class that takes calls over, or a list has something that does; classes of tensors count where they are to. */
+static inline int asks(PyObject *o, int tensors) {
     PyTypeObject *type = Py_TYPE(o);
-    return type != Tensor && type->tp_flags & Py_TPFLAGS_HEAPTYPE && _PyType_Lookup(type, s_torch_function) && !PyType_IsSubtype(type, class[TENSOR]);
+    PyObject *asked = type != Tensor && type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, s_torch_function) : NULL;
+    return asked && (PyType_IsSubtype(type, class[TENSOR]) ? tensors && Tensor && asked != _PyType_Lookup(Tensor, s_torch_function) : 1);
 }
-COLD static int any_asks(PyObject *o) {
-    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return asks(o);
+COLD static int any_asks(PyObject *o, int tensors) {
+    if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return asks(o, tensors);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
-        if (asks(PySequence_Fast_GET_ITEM(o, i))) return 1;
+        if (asks(PySequence_Fast_GET_ITEM(o, i), tensors)) return 1;
     return 0;
 }
 
@@ -509,7 +510,7 @@ static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t narg
     Fast *f = (Fast *)self;
     const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
     for (Py_ssize_t i = 0; i < n; i++)
-        if (Py_TYPE(args[i]) != Tensor && any_asks(args[i])) {
+        if (Py_TYPE(args[i]) != Tensor && any_asks(args[i], 0)) {
             PyObject *answer = give_away(f, args, n, names);
             if (answer != Py_NotImplemented) return answer;
             Py_DECREF(answer);
@@ -556,6 +557,7 @@ static int into_python(PyObject *f, PyObject *value, void *name) {
 static int fast_traverse(PyObject *self, visitproc visit, void *arg) {
     Fast *f = (Fast *)self;
     Py_VISIT(f->dict);
+    Py_VISIT(f->method);
     Py_VISIT(f->op);
     Py_VISIT(f->python);
     Py_VISIT(f->same_dtype);
@@ -570,6 +572,7 @@ static void fast_dealloc(PyObject *self) {
     PyObject_GC_UnTrack(self);
     if (f->weakrefs) PyObject_ClearWeakRefs(self);
     Py_XDECREF(f->dict);
+    Py_XDECREF(f->method);
     Py_XDECREF(f->op);
     Py_XDECREF(f->python);
     Py_XDECREF(f->same_dtype);
@@ -626,7 +629,8 @@ COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fas
     if (!f) return NULL;
     f->call = kind == GETITEM ? call_getitem : kind == INTO ? call_into : call_op;
     f->kind = kind;
-    f->dict = f->weakrefs = NULL;
+    f->under = NULL;
+    f->dict = f->weakrefs = f->method = NULL;
     f->op = Py_NewRef(op);
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(shape);
@@ -679,6 +683,33 @@ COLD static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* gu
     f->attrs = Py_XNewRef(names);
     f->fixed = switches;
     f->kind = usual;
+    PyObject_GC_Track(f);
+    return (PyObject *)f;
+}
+
+/* A method of plain tensors, once a class takes calls over: where an argument is of one, it is the method that asks. */
+COLD static PyObject *call_asking(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Fast *f = (Fast *)self;
+    const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (Py_TYPE(args[i]) != Tensor && !is_number(args[i]) && any_asks(args[i], 1)) return PyObject_Vectorcall(f->method, args, nargsf, names);
+    return f->under ? f->under(self, args, nargsf, names) : PyObject_Vectorcall(f->python, args, nargsf, names);
+}
+
+COLD static PyObject *asking(PyObject *Py_UNUSED(module), PyObject *args) { /* asking(function, method that asks) */
+    PyObject *function, *method;
+    if (!PyArg_ParseTuple(args, "OO", &function, &method)) return NULL;
+    Fast *f = PyObject_GC_New(Fast, &FastType), *like = Py_TYPE(function) == &FastType ? (Fast *)function : NULL;
+    if (!f) return NULL;
+    if (like) memcpy((char *)f + offsetof(Fast, call), (char *)like + offsetof(Fast, call), sizeof(Fast) - offsetof(Fast, call));
+    else memset((char *)f + offsetof(Fast, call), 0, sizeof(Fast) - offsetof(Fast, call));
+    f->under = f->call;
+    f->call = call_asking;
+    f->weakrefs = NULL;
+    f->method = Py_NewRef(method);
+    f->python = Py_NewRef(like ? like->python : function);
+    PyObject *more[] = {f->dict, f->op, f->same_dtype, f->name, f->attrs, f->shape, f->operands};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) Py_XINCREF(more[i]);
     PyObject_GC_Track(f);
     return (PyObject *)f;
 }
@@ -848,6 +879,7 @@ static PyMethodDef methods[] = {
     {"known_slots", known_slots, METH_NOARGS, NULL},
     {"fast", fast, METH_VARARGS, NULL},
     {"guard", guard, METH_VARARGS, NULL},
+    {"asking", asking, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
     {"record", (PyCFunction)(void (*)(void))record_call, METH_FASTCALL, NULL},

@@ -11,7 +11,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor
+from mortice import Tensor, fast
 from mortice.device import Local
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
@@ -347,6 +347,8 @@ def _methods() -> dict[str, Any]:
     for name, value in own.items():
         method = isinstance(value, Lazy) or callable(value)
         if method and not name.startswith("_") and name not in _SILENT and not isinstance(value, _NO_METHODS) and not _added(value):
+            if isinstance(value, Lazy) and value.places[0][0] is Tensor:  # where what asks may come to stand
+                value = value.then(value.made_into)
             found[name] = _Method(value, name)
     for name in (*_ALONE, *_OPERATORS):
         kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
@@ -365,7 +367,8 @@ def _by_name(cls: type, name: str) -> Any:
     value = type.__getattribute__(cls, name)
     if cls is Tensor:
         method = _methods().get(name)
-        if type(method) is _Method and method.__wrapped__ is value:  # Python compares the reflected ones of two classes
+        # Python compares the reflected ones of two classes.
+        if type(method) is _Method and (value is _of_plain.get(name) or method.__wrapped__ is value):
             return method
     return value
 
@@ -377,6 +380,9 @@ def _asking() -> Any:
     made: Any = type(Tensor)("Tensor", (Tensor,), {**_methods(), **body})
     type(Tensor).__getattribute__ = _by_name  # type: ignore[assignment,method-assign]
     made.__torch_function__ = classmethod(_computed)
+    for name, method in _methods().items():
+        if type(method) is _Method and (name in _OF_PLAIN if name.startswith("__") else name not in _OWN_ALONE):
+            _let_ask(name, method)
     return made
 
 
@@ -466,6 +472,29 @@ def open_namespaces() -> None:
 
 
 # ---- methods of plain tensors ----
+
+# Of the operators those that no other operand's answers.
+_OF_PLAIN = frozenset(f"__{name}__" for name in ("getitem", "setitem", "contains", *[n for n in _OPERATORS if n[0] == "i"]))
+_OWN_ALONE = ("new_tensor", "set_")  # as in PyTorch
+_of_plain: dict[str, Any] = {}  # what asks about the other operands of a plain tensor, by name
+
+
+def _let_ask(name: str, method: _Method) -> None:
+    """Let a method of plain tensors ask the classes of its other operands."""
+    fn = method._fn
+
+    def made(_: Any) -> Any:
+        _of_plain[name] = fast.asking(method.__wrapped__, method.told if name in _OF_PLAIN else method)
+        return _of_plain[name]
+
+    found = fn.then(made) if isinstance(fn, Lazy) else made(fn)
+    if isinstance(found, Lazy):
+        found.places.append((Tensor, name))
+    if _entered:
+        _before[name] = found
+    else:
+        setattr(Tensor, name, found)
+
 
 _entering = threading.Lock()
 _entered = 0

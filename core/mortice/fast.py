@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 16  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 17  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -129,3 +129,8 @@ def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[...
     """
     found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain, ask, *beneath.get(fn, ()))
     return found
+
+
+def asking(fn: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a callable that is `method` where an argument is of a class that takes calls over, else `fn`; `method` without C."""
+    return method if _engine is None else _engine.asking(fn, method)  # type: ignore[no-any-return]

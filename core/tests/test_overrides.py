@@ -209,6 +209,48 @@ def test_what_is_no_tensor_takes_calls_over() -> None:
         mt.exp(d)
 
 
+@pytest.mark.parametrize("make", [
+    lambda t, p: p.add(t), lambda t, p: p.add(t, alpha=2), lambda t, p: p.copy_(t), lambda t, p: p.mul_(t), lambda t, p: p.fill_(t[0]),
+    lambda t, p: p.where(p > 2, t), lambda t, p: p.clamp(min=t), lambda t, p: p.masked_fill(t > 1, 2.0), lambda t, p: p.lerp_(t, 0.5),
+    lambda t, p: p.__iadd__(t), lambda t, p: p[t.long().detach() - 1], lambda t, p: p.index_put_([mt.tensor([0]).to(p.device)], t[:1]),
+    lambda t, p: p.dot(t), lambda t, p: p.type_as(t), lambda t, p: p.view_as(t), lambda t, p: p.to(t),
+    lambda t, p: p.index_add(0, t.long() - 1, p),
+])  # fmt: skip
+def test_methods_of_plain_tensors_ask_the_classes_of_their_other_operands(make: Any) -> None:
+    values = mt.tensor([1.0, 2.0])
+    Logged.log.clear()
+    made = make(values.as_subclass(Logged), values + 1)
+    assert type(made) is Logged and made.as_subclass(mt.Tensor).equal(make(values, values + 1))
+    assert Logged.log
+    Logged.log.clear()
+    assert type(make(values, values + 1)) is mt.Tensor and not Logged.log
+
+
+def test_plain_tensors_ask_where_the_first_operand_s_method_is_not_loaded_and_in_a_mode() -> None:
+    code = (
+        "import mortice as mt\nfrom mortice.overrides import TorchFunctionMode\nclass Kept(mt.Tensor): pass\nx = mt.ones(2)\n"
+        "class Mode(TorchFunctionMode):\n    def __torch_function__(self, f, types, args=(), kwargs=None):\n"
+        "        return f(*args, **(kwargs or {}))\n"
+        "with Mode():\n    class Other(mt.Tensor): pass\n    assert x.is_set_to(x) and type(x.mul(x.as_subclass(Other))) is Other\n"
+        "assert type(x.logaddexp(x.as_subclass(Kept))) is Kept and x.is_set_to(x.as_subclass(Kept)) and type(x.mul(x)) is mt.Tensor\n"
+        "assert mt.Tensor.mul == mt.Tensor.mul and x.new_tensor(x.as_subclass(Kept).tolist()).equal(x)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("assign", (False, True))
+def test_swapped_parameters_keep_the_class_of_what_is_loaded(assign: bool) -> None:
+    layer = nn.Linear(2, 2)
+    loaded = {name: t.detach().as_subclass(Kept) for name, t in nn.Linear(2, 2).state_dict().items()}
+    mt.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer.load_state_dict(loaded, assign=assign)
+    finally:
+        mt.__future__.set_swap_module_params_on_conversion(False)
+    assert type(layer.weight) is Kept and isinstance(layer.weight, nn.Parameter)
+    assert layer.weight.detach().as_subclass(mt.Tensor).equal(loaded["weight"].as_subclass(mt.Tensor))
+
+
 def test_classes_are_asked_in_turn_derived_ones_first() -> None:
     class Derived(Logged):
         @classmethod
