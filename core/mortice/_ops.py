@@ -1,6 +1,6 @@
 """`torch.ops.aten`: PyTorch's operators by name and overload, which libraries call, or keep tables by.
 
-A call of one is a call of the function or method that has its name here, or of what `dispatching` says; where none has, the call
+A call of one is a call of the function or method that has its name here, or of what `subclasses.dispatching` says; where none has, the call
 says so. Those of `own` are the ops here that PyTorch has no operator for.
 """
 
@@ -36,7 +36,7 @@ class OpOverloadPacket:
         self.__name__, self.namespace = name, namespace
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return load("mortice.dispatching", "computed")(self)(*args, **kwargs)
+        return load("mortice.subclasses.dispatching", "computed")(self)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("_") or isinstance(self, OpOverload):  # libraries ask what an overload has
@@ -66,7 +66,7 @@ class OpOverload(OpOverloadPacket):
         self._schema = SimpleNamespace(name=full, overload_name=overload, is_mutable=mutable)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return load("mortice.dispatching", "called")(self, args, kwargs)
+        return load("mortice.subclasses.dispatching", "called")(self, args, kwargs)
 
     def name(self) -> str:
         """Return the name as schemas spell it."""

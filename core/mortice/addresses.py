@@ -52,7 +52,7 @@ _LEAD = {
     "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
     "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
     "sparse._triton_ops_meta": "_dynamo.utils", "utils._triton": "_dynamo.utils",
-    "utils._foreach_utils": "optim.foreach", "utils._mode_utils": "subclasses", "utils.file_baton": "utils.cpp_extension",
+    "utils._foreach_utils": "optim.foreach", "utils._mode_utils": "subclasses.classes", "utils.file_baton": "utils.cpp_extension",
     "utils.hooks": "nn.hooks", "utils.mobile_optimizer": "jit", "utils.model_zoo": "hub",
     "vision._internally_replaced_utils": "hub", "vision.models._api": "vision.models.weights",
 }  # fmt: skip

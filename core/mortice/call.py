@@ -272,7 +272,7 @@ def as_operand(op: Op, value: Any, position: int) -> Any:
 
 
 # Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a
-# given tensor, at once where it can be), `levels` (operands of several levels) and `dispatching`: all are written with ops.
+# given tensor, at once where it can be), `levels` (operands of several levels) and `subclasses.dispatching`: all are written with ops.
 # Once a class has `__torch_dispatch__`, `subclasses` stands before `ACROSS_LEVELS` and `placed`, and before the walk of `gradients`.
 CAST: Callable[..., Any] = slow
 MOVE: Callable[..., Any] = slow

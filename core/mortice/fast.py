@@ -133,4 +133,4 @@ def guard(fn: Callable[..., Any], explain: Callable[..., Any], ask: Callable[...
 
 def asking(fn: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable that is `method` where an argument is of a class that takes calls over, else `fn`; `method` without C."""
-    return method if _engine is None else _engine.asking(fn, method)  # type: ignore[no-any-return]
+    return method if _engine is None else _engine.asking(fn, method)

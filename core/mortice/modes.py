@@ -34,7 +34,7 @@ class _Modes(Local):
     running: Any = None  # the running backward, a `backward.Run`
     capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
-    dispatch: tuple[Any, ...] = ()  # what is told of every op, innermost last: see `dispatching`
+    dispatch: tuple[Any, ...] = ()  # what is told of every op, innermost last: see `subclasses.dispatching`
     rerouted = False  # one of inference, autocast, dispatch: what the fast cases of the call path ask, and leave it to `call.slow`
     unusual = False  # whether it counts in `special`
     quiet = False  # whether that is only since nothing is recorded: fast cases in C serve all the same

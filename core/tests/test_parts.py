@@ -122,6 +122,21 @@ def test_what_needs_the_part_sparse_says_so_and_dense_tensors_lack_nothing(tmp_p
     assert len(said) == len(asked) and all("pip install 'mortice[sparse]'" in text for text in said)
 
 
+def test_what_needs_the_part_subclasses_says_so_at_once(tmp_path: Path) -> None:
+    asked = (
+        "type('Told', (mortice.Tensor,), {'__torch_dispatch__': classmethod(lambda cls, func, types, args=(), kwargs=None: 0)})",
+        "exec('from mortice.utils._python_dispatch import TorchDispatchMode')", "mortice.ops.aten.add.Tensor(x, x)",
+        "mortice.Tensor._make_wrapper_subclass(Own, (2,))",
+    )  # fmt: skip
+    code = (
+        "import mortice\nmortice.set_backend('cpu_numpy')\nclass Own(mortice.Tensor): pass\nx = mortice.ones(2)\n"
+        "assert type(x.add(x.as_subclass(Own))) is Own and mortice.nn.Linear(2, 2).to(mortice.float64)(x.double()).shape == (2,)\n"
+        f"for ask in {asked!r}:\n    try:\n        eval(ask)\n    except ModuleNotFoundError as error:\n        print(error)"
+    )
+    said = run_without(["subclasses"], code, tmp_path).splitlines()
+    assert len(said) == len(asked) and all("pip install 'mortice[subclasses]'" in text for text in said)
+
+
 def test_core_with_the_c_extension_is_small() -> None:
     """As `make size`, without the installation: RECORD has a line for each file."""
     extension = pytest.importorskip("mortice_cpu_cext", reason="the size counts the C extension, which is not built here")

@@ -1,12 +1,9 @@
 """What libraries name of PyTorch's dispatcher: modes and classes that are told of every operator."""
 
+from importlib import import_module
 from typing import Any
 
-from mortice.dispatching import TorchDispatchMode
-from mortice.dispatching import _told as _disable_current_modes  # noqa: F401
-from mortice.lazy import load
-
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type"]
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type"]  # noqa: F822
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
@@ -22,4 +19,4 @@ def is_traceable_wrapper_subclass(t: object) -> bool:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(load("mortice.", "subclasses"), name)
+    return getattr(import_module("mortice.subclasses"), name)

@@ -20,6 +20,7 @@ from mortice.asking import _overloaded, _state, let_methods_ask, redispatch_func
 from mortice.layout import contiguous_format
 from mortice.lazy import behind
 from mortice.modes import modes, set_recording, settle
+from mortice.nn._reduction import NAMES
 from mortice.op import OPS, Op
 from mortice.ops import copies
 from mortice.ops.index import as_key
@@ -181,7 +182,7 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
     given = [[*v] if type(v) is tuple else v for v in given] + [None] * len(op.inputs)
     # PyTorch has operators for the reductions by number; so have public functions that stand for operators.
     numbered = {i for *_, i, default in (*taken[0], *taken[1]) if type(default) is int and type(given[i]) is str}
-    given = [_REDUCTIONS.index(v) if i in numbered else v for i, v in enumerate(given)]
+    given = [NAMES.index(v) if i in numbered else v for i, v in enumerate(given)]
     left_out = lambda v, default: default is not _NO_DEFAULT and (v is None or (not isinstance(v, TensorBase) and v == default))  # noqa: E731
     values, last = [given[i] for i, _ in taken[0]], taken[0][:]
     while left_out(values[-1], last.pop()[1]):
@@ -273,7 +274,6 @@ def _permute(x: Any, axes: Any) -> Any:
     return aten.permute.default(x, [*axes])
 
 
-_REDUCTIONS = ["none", "mean", "sum"]  # PyTorch's numbers of them
 # By the op's name, what calls operators on its operands.
 RULES: dict[str, Callable[..., Any]] = {
     **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
@@ -285,7 +285,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "elu": lambda x, alpha, scale, input_scale: aten.elu.default(
         x, *[alpha, scale, input_scale][: 3 if input_scale != 1 else 2 if scale != 1 else alpha != 1]),
     "nll_loss": lambda logp, target, weight, reduction, ignore_index: aten.nll_loss_forward.default(
-        logp, target, weight, _REDUCTIONS.index(reduction), ignore_index),
+        logp, target, weight, NAMES.index(reduction), ignore_index),
     "reinterpret": lambda x, dtype, source: aten.view.dtype(x, dtype),
     "conv": lambda x, w, b=None, *, stride, padding, dilation, groups: aten.convolution.default(
         x, w, b, [*stride], [*padding], [*dilation], False, [0] * len(stride), groups),
@@ -305,7 +305,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "native_layer_norm": lambda x, shape, weight, bias, eps: OPS["layer_norm"].fn(x, weight, bias, ndim=len(shape), eps=eps),
     "elu": lambda x, alpha=1, scale=1, input_scale=1: OPS["elu"].fn(x, alpha=alpha, scale=scale, input_scale=input_scale),
     "nll_loss_forward": lambda x, target, weight, reduction, ignore_index: OPS["nll_loss"].fn(
-        x, target, weight, reduction=_REDUCTIONS[reduction], ignore_index=ignore_index),
+        x, target, weight, reduction=NAMES[reduction], ignore_index=ignore_index),
     "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x, "unfold": Tensor.unfold, "im2col": mortice.nn.functional.unfold,
     "_adaptive_avg_pool2d": mortice.nn.functional.adaptive_avg_pool2d, "threshold_backward": lambda g, x, threshold: g * (x > threshold),
     "sigmoid_backward": lambda g, out: g * out * (1 - out), "tanh_backward": lambda g, out: g * (1 - out * out),
