@@ -547,3 +547,12 @@ def test_a_base_class_that_makes_its_own_of_init_subclass_does_not_hide_what_der
     assert Derived.names == "inside" and type(x.detach()) is Derived is type(x * 2) and (x * 2).inside.tolist() == [2, 2]
     assert type(x.double()) is Derived and x.double().dtype is mt.float32
     assert mt._utils._set_obj_state(x, ({"a": 1}, None)).a == 1
+
+
+def test_beside_a_wrapper_tangents_and_lanes_of_a_plain_tensor_are_not_lost() -> None:
+    x, w = mt.tensor([1.0, 2.0]), logging(mt, [])(mt.tensor([3.0, 4.0]))
+    out, pushed = mt.func.jvp(lambda a: (a * w).sin(), (x,), (mt.ones(2),))
+    assert out.tolist() == (x * w.inside).sin().tolist()
+    mt.testing.assert_close(pushed, w.inside * (x * w.inside).cos())
+    mt.testing.assert_close(mt.func.jacfwd(lambda a: w * a)(x), w.inside.diag())
+    mt.testing.assert_close(mt.func.vmap(lambda a: a.add(w))(mt.stack([x, x])), (x + w.inside).expand(2, 2))

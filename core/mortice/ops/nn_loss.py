@@ -279,6 +279,10 @@ def cross_entropy(
     input: Any, target: Any, weight: Any, reduction: str, ignore_index: int, label_smoothing: float
 ) -> Any:
     """Return the cross entropy of logits with class indices; classes are dim 1 of (N, C, *) or the only dim."""
+    if modes.dispatch and not label_smoothing:  # which are told of the two
+        from mortice.ops.nn_activation import log_softmax
+
+        return nll_loss(log_softmax(input, min(1, input.ndim - 1)), target, weight, reduction, ignore_index)
     return _labelled(
         "cross_entropy", _cross_entropy, input, target, weight, reduction, ignore_index=ignore_index,
         smoothing=label_smoothing,

@@ -126,6 +126,9 @@ class _Classes:
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found: list[Any] = []
+        if any([t._device.level is not None for t in _tensors((*args, *(kwargs or {}).values()))]):
+            args = _plainly(args)  # beside what a function transform runs through, whose tangents or lanes no class would see
+            kwargs = dict(zip(kwargs or {}, _plainly((kwargs or {}).values())))
         for kind in dict.fromkeys([type(t) for t in _tensors((*args, *(kwargs or {}).values())) if type(t) in told]):
             found.insert(next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found)), kind)
         recording = modes.grad
@@ -143,6 +146,11 @@ class _Classes:
             names = ", ".join([f"tensor subclass {kind}" for kind in found])
             raise TypeError(f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented: {names}")
         return dispatching.computed(func)(*args, **(kwargs or {}))
+
+
+def _plainly(values: Any) -> tuple[Any, ...]:
+    plain = lambda v: [plain(part) for part in v] if isinstance(v, (list, tuple)) else _values(v) if type(v) in told else v  # noqa: E731
+    return tuple([plain(v) for v in values])
 
 
 mode = _Classes()

@@ -24,6 +24,7 @@ from mortice.nn._reduction import NAMES
 from mortice.op import OPS, Op
 from mortice.ops import copies
 from mortice.ops.index import as_key
+from mortice.shape import prod
 from mortice.tensor import TensorBase
 
 
@@ -183,9 +184,11 @@ def _operator(op: Op, args: Any, attrs: Any) -> Any:
     # PyTorch has operators for the reductions by number; so have public functions that stand for operators.
     numbered = {i for *_, i, default in (*taken[0], *taken[1]) if type(default) is int and type(given[i]) is str}
     given = [NAMES.index(v) if i in numbered else v for i, v in enumerate(given)]
-    left_out = lambda v, default: default is not _NO_DEFAULT and (v is None or (not isinstance(v, TensorBase) and v == default))  # noqa: E731
-    values, last = [given[i] for i, _ in taken[0]], taken[0][:]
-    while left_out(values[-1], last.pop()[1]):
+    last = getattr(args[0], "ndim", 0) - 1  # a dim that is counted from the end where it is left out
+    left_out = lambda v, default: default is not _NO_DEFAULT and (  # noqa: E731
+        v is None or (not isinstance(v, TensorBase) and (v == default or default == -1 and type(v) is int and v == last)))
+    values, ends = [given[i] for i, _ in taken[0]], taken[0][:]
+    while left_out(values[-1], ends.pop()[1]):
         values.pop()
     rest = {p: given[i] for p, i, default in taken[1] if not left_out(given[i], default)}
     if name in ("prod", "any", "all") and len(values) > 1 and type(values[1]) is list and len(values[1]) == 1:
@@ -274,6 +277,64 @@ def _permute(x: Any, axes: Any) -> Any:
     return aten.permute.default(x, [*axes])
 
 
+def _pool(name: str, x: Any, kernel: Any, stride: Any, *rest: Any) -> Any:
+    """Tell of a pool over windows; PyTorch has those of one dim as of two."""
+    dims, given = len(kernel), [[*v] if type(v) is tuple else v for v in (kernel, stride, *rest)]
+    if dims == 1:
+        given = [[i, *v] if type(v) is list else v for v, i in zip(given, (1, 1, 0, 1 if name[0] == "m" else None))] + given[4:]
+    left_out = [None, given[0], [0] * max(dims, 2), *([[1] * max(dims, 2), False] if name[0] == "m" else [False, True, None])]
+    while given[-1] == left_out[len(given) - 1]:
+        given.pop()
+    made = getattr(aten, name.format(max(dims, 2))).default(x.unsqueeze(-2) if dims == 1 else x, *given)
+    if dims > 1:
+        return made
+    return tuple([part.squeeze(-2) for part in made]) if isinstance(made, tuple) else made.squeeze(-2)
+
+
+def _adaptive(name: str, x: Any, size: Any) -> Any:
+    if len(size) == 1:
+        made = getattr(aten, name.format(2)).default(x.unsqueeze(-2), [1, *size])
+        return tuple([part.squeeze(-2) for part in made]) if isinstance(made, tuple) else made.squeeze(-2)
+    return getattr(aten, name.format(len(size))).default(x, [*size])
+
+
+def _pad(x: Any, widths: Any, mode: str, value: Any) -> Any:
+    used = next((i for i, pair in enumerate(widths) if any(pair)), len(widths) - 1)
+    if mode == "constant":
+        return aten.constant_pad_nd.default(x, [n for pair in widths[used:][::-1] for n in pair], value)
+    dims = max(len(widths) - used, len(widths) - 2)
+    if mode == "circular" or not 0 < dims < 4:
+        return NotImplemented
+    name = {"reflect": "reflection", "replicate": "replication"}[mode]
+    return getattr(aten, f"{name}_pad{dims}d").default(x, [n for pair in widths[-dims:][::-1] for n in pair])
+
+
+def _median(x: Any, ignore_nan: bool, *dim: Any) -> Any:
+    packet = aten.nanmedian if ignore_nan else aten.median
+    return packet.dim(x, dim[0], *dim[1:] * dim[1]) if dim else packet.default(x)
+
+
+def _vector_norm(x: Any, p: Any, axis: Any, keepdims: bool) -> Any:
+    whole = axis is None or len(axis) == x.ndim
+    given = [p, None if whole else [*axis], keepdims]
+    while given and given[-1] == (2, None, False)[len(given) - 1]:
+        given.pop()
+    return aten.linalg_vector_norm.default(x, *given)
+
+
+def _transposed(y: Any, w: Any, b: Any = None, *, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    windows = zip(x_shape[2:], y.shape[2:], w.shape[2:], stride, padding, dilation)
+    more = [n - (m - 1) * s + 2 * p - d * (k - 1) - 1 for n, m, k, s, p, d in windows]
+    return aten.convolution.default(y, w, b, [*stride], [*padding], [*dilation], True, more, groups)
+
+
+_SAMPLED, _OUTSIDE = ("linear", "nearest", "cubic"), ("zeros", "border", "reflection")  # PyTorch's numbers of them
+
+
+def _padded(mode: str) -> Any:
+    return lambda x, pad: mortice.nn.functional.pad(x, pad, mode=mode)
+
+
 # By the op's name, what calls operators on its operands.
 RULES: dict[str, Callable[..., Any]] = {
     **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
@@ -294,6 +355,37 @@ RULES: dict[str, Callable[..., Any]] = {
     "reshape": lambda x, shape: aten._unsafe_view.default(aten.clone.default(x, memory_format=contiguous_format), [*shape]),
     **{name: lambda x, axis, name=name: getattr(aten, f"_{name}").default(x, axis, False) for name in ("softmax", "log_softmax")},
     "take": lambda x, indices, axis: aten.index.Tensor(x, [None] * axis + [indices]),
+    "group_norm": lambda x, weight, bias, groups, eps: aten.native_group_norm.default(
+        x, weight, bias, *x.shape[:2], prod(x.shape[2:]), groups, eps),
+    "batch_norm_eval": lambda x, mean, var, weight=None, bias=None, *, eps: aten.native_batch_norm.default(
+        x, weight, bias, mean, var, False, 0.1, eps)[0],
+    "max_pool": lambda x, **how: _pool("max_pool{}d_with_indices", x, *how.values()),
+    "max_pool_values": lambda x, **how: _pool("max_pool{}d_with_indices", x, *how.values())[0],
+    "avg_pool": lambda x, **how: _pool("avg_pool{}d", x, *how.values()),
+    "adaptive_avg_pool": lambda x, output_size: _adaptive("_adaptive_avg_pool{}d", x, output_size),
+    "adaptive_max_pool": lambda x, output_size: _adaptive("adaptive_max_pool{}d", x, output_size),
+    "pad": _pad,
+    "scatter_write": lambda x, indices, values, axis: aten.scatter.src(x, axis, indices, values),
+    "argsort": lambda x, axis, descending: aten.sort.default(
+        x, *[-1 if axis == x.ndim - 1 else axis, descending][: 2 if descending else axis != x.ndim - 1])[1],
+    "linalg_vector_norm": _vector_norm, "norm": _vector_norm, "median": _median, "conv_input_grad": _transposed,
+    "median_dim": lambda x, axis, keepdims, ignore_nan: _median(x, ignore_nan, axis, keepdims),
+    "square": lambda x: aten.pow.Tensor_Scalar(x, 2), "prelu_kernel": lambda x, weight: aten._prelu_kernel.default(x, weight),
+    "inv_ex": lambda x: aten.linalg_inv_ex.default(x), "svd": lambda x, full_matrices: aten._linalg_svd.default(x, full_matrices),
+    "eigh": lambda x, upper: aten._linalg_eigh.default(x, *["U"] * upper),
+    "cholesky_ex": lambda x, upper: aten.linalg_cholesky_ex.default(x, **{"upper": True} if upper else {}),
+    "qr": lambda x, mode: aten.linalg_qr.default(x, *[mode] * (mode != "reduced")),
+    **{f"div_{mode}": lambda x, y, mode=mode: aten.div.Tensor_mode(x, y, rounding_mode=mode) for mode in ("floor", "trunc")},
+    "searchsorted": lambda x, values, side: aten.searchsorted.Tensor(x, values, **{"right": True} if side == "right" else {}),
+    "im2col": lambda x, kernel, stride, padding, dilation: aten.im2col.default(
+        x, [*kernel], [*dilation], [*padding], [*stride]),
+    "col2im": lambda x, output_size, kernel, stride, padding, dilation: aten.col2im.default(
+        x, [*output_size], [*kernel], [*dilation], [*padding], [*stride]),
+    "grid_sample": lambda x, grid, mode, padding, align_corners: getattr(aten, f"grid_sampler_{x.ndim - 2}d").default(
+        x, grid, _SAMPLED.index(mode), _OUTSIDE.index(padding), align_corners),
+    "count_nonzero": lambda x, axis, keepdims: NotImplemented if keepdims else aten.count_nonzero.default(x) if axis is None else
+        aten.count_nonzero.dim_IntList(x, [*axis]),
+    "row_distance": lambda x, y, p: aten._cdist_forward.default(x, y, p, None),
 }  # fmt: skip
 # What computes operators that no public function has the name and arguments of.
 COMPUTED: dict[str, Callable[..., Any]] = {
@@ -307,7 +399,21 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "nll_loss_forward": lambda x, target, weight, reduction, ignore_index: OPS["nll_loss"].fn(
         x, target, weight, reduction=NAMES[reduction], ignore_index=ignore_index),
     "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x, "unfold": Tensor.unfold, "im2col": mortice.nn.functional.unfold,
-    "_adaptive_avg_pool2d": mortice.nn.functional.adaptive_avg_pool2d, "threshold_backward": lambda g, x, threshold: g * (x > threshold),
+    "threshold_backward": lambda g, x, threshold: g * (x > threshold),
+    "native_group_norm": lambda x, weight, bias, n, c, inner, groups, eps: OPS["group_norm"].fn(x, weight, bias, groups=groups, eps=eps),
+    "native_batch_norm": lambda x, weight, bias, mean, var, training, momentum, eps: (
+        mortice.nn.functional.batch_norm(x, mean, var, weight, bias, training, momentum, eps), *[x.new_empty(0)] * 2),
+    **{f"max_pool{n}d_with_indices": getattr(mortice.nn.functional, f"max_pool{n}d_with_indices") for n in (2, 3)},
+    **{f"_adaptive_avg_pool{n}d": getattr(mortice.nn.functional, f"adaptive_avg_pool{n}d") for n in (2, 3)},
+    **{f"adaptive_max_pool{n}d": partial(getattr(mortice.nn.functional, f"adaptive_max_pool{n}d"), return_indices=True) for n in (2, 3)},
+    "constant_pad_nd": lambda x, pad, value=0: mortice.nn.functional.pad(x, pad, value=value),
+    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)}, **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "_prelu_kernel": lambda x, weight: OPS["prelu_kernel"].fn(x, weight),
+    "linalg_inv_ex": mortice.linalg.inv_ex, "_linalg_svd": lambda x, full=False, *_: OPS["svd"].fn(x, full_matrices=full),
+    "_linalg_eigh": lambda x, side="L", *_: OPS["eigh"].fn(x, upper=side == "U"), "col2im": mortice.nn.functional.fold,
+    **{f"grid_sampler_{n}d": lambda x, grid, mode, padding, align: OPS["grid_sample"].fn(
+        x, grid, mode=_SAMPLED[mode], padding=_OUTSIDE[padding], align_corners=align) for n in (2, 3)},
+    "_cdist_forward": lambda x, y, p, mode: mortice.cdist(x, y, p),
     "sigmoid_backward": lambda g, out: g * out * (1 - out), "tanh_backward": lambda g, out: g * (1 - out * out),
 }  # fmt: skip
 
