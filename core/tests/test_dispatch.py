@@ -264,6 +264,18 @@ def test_a_mode_is_told_within_transforms_and_beside_other_modes() -> None:
         assert log.log == ["aten._to_copy.default"] * 2 + ["aten.t.default", "aten.mm.default"]
 
 
+def test_a_mode_can_be_left_for_a_block() -> None:
+    from mortice.utils import _python_dispatch as found
+
+    with Log() as log:
+        with found._pop_mode_temporarily() as left:
+            assert left is log and not found.is_in_torch_dispatch_mode()
+            mt.ones(2).exp()
+        assert found.is_in_torch_dispatch_mode() and not log.log
+        mt.ones(2)
+    assert log.log == ["aten.ones.default"] and not found.is_in_torch_dispatch_mode()
+
+
 def test_other_threads_are_not_told_of() -> None:
     found: list[Any] = []
     with Log() as log:

@@ -386,3 +386,16 @@ def _get_current_dispatch_mode() -> Any:
 
 def _get_current_dispatch_mode_stack() -> list[Any]:
     return list(modes.dispatch)
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Tell whether a mode is told of operators here."""
+    return any([entered is not mode for entered in modes.dispatch])
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """Leave the innermost mode for a block, which gets it."""
+    *others, innermost = modes.dispatch
+    with _told(tuple(others)):
+        yield innermost
