@@ -1,8 +1,8 @@
 """mortice.serialization: saving, loading, and what files may name besides tensors and plain values."""
 
+from importlib import import_module
 from typing import Any
 
-import mortice
 from mortice.serialize import get_unsafe_globals_in_checkpoint, load, save
 from mortice.serialize.archive import Writer
 from mortice.serialize.machine import UnpicklingError
@@ -54,4 +54,4 @@ def location_tag(storage: Any) -> str:
 
 def normalize_storage_type(storage_type: type) -> Any:
     """Return the class that files name for a class of storages: that of this name at the root."""
-    return getattr(mortice, storage_type.__name__)
+    return getattr(import_module("mortice"), storage_type.__name__)
