@@ -1,5 +1,8 @@
 """mortice.serialization: saving, loading, and what files may name besides tensors and plain values."""
 
+from importlib import import_module
+from typing import Any
+
 from mortice.serialize import get_unsafe_globals_in_checkpoint, load, save
 from mortice.serialize.archive import Writer
 from mortice.serialize.machine import UnpicklingError
@@ -17,7 +20,8 @@ class SourceChangeWarning(Warning):
 __all__ = [
     "DEFAULT_PROTOCOL", "LoadEndianness", "MAP_LOCATION", "SourceChangeWarning", "UnpicklingError", "add_safe_globals",
     "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+    "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "safe_globals", "save",
+    "set_crc32_options", "set_default_load_endianness",
 ]  # fmt: skip
 
 
@@ -41,3 +45,13 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 def get_default_load_endianness() -> LoadEndianness | None:
     """Return the order of bytes in files that do not tell theirs."""
     return Reading.default
+
+
+def location_tag(storage: Any) -> str:
+    """Return the name by which a file says where a storage lies."""
+    return str(storage.device)
+
+
+def normalize_storage_type(storage_type: type) -> Any:
+    """Return the class that files name for a class of storages: that of this name at the root."""
+    return getattr(import_module("mortice"), storage_type.__name__)

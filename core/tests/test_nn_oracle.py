@@ -127,3 +127,17 @@ def test_reductions_are_numbered_and_take_old_arguments():
         assert nn.MSELoss(reduction="elementwise_mean")(mortice.ones(2), mortice.zeros(2)).item() == 1
     with pytest.raises(ValueError, match="other is not a valid value for reduction"):
         ours.get_enum("other")
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("size", [28, 100])
+def test_a_spatial_transformer_that_starts_as_the_identity_has_its_gradient(size, corners):
+    """Its points lie on elements, where the last bit of each says on which side the slope is taken."""
+    image, other = pair(np.random.default_rng(0).random((1, 1, 2, size), dtype=np.float32), grad=False)
+    theta, their_theta = pair(np.eye(2, 3, dtype=np.float32)[None])
+    grid = functional.affine_grid(theta, image.shape, align_corners=corners)
+    their_grid = torch.nn.functional.affine_grid(their_theta, other.shape, align_corners=corners)
+    close(grid.cpu(), their_grid, 0)
+    functional.grid_sample(image, grid, align_corners=corners).square().sum().backward()
+    torch.nn.functional.grid_sample(other, their_grid, align_corners=corners).square().sum().backward()
+    close(theta.grad.cpu(), their_theta.grad, 1e-3)

@@ -454,3 +454,9 @@ def test_a_bound_method_of_a_tensor_is_read_but_not_among_weights():
     assert got[0](1).tolist() == [1, 2, 3, 4] and got[1](2, 2).shape == (2, 2)
     with pytest.raises(pickle.UnpicklingError):
         round_trip([x.add], weights_only=True)
+
+
+def test_storages_are_asked_how_files_name_them():
+    storage = mt.ones(2).untyped_storage()
+    assert mt.serialization.location_tag(storage) == str(mt.ones(2).device)
+    assert mt.serialization.normalize_storage_type(type(storage)) is mt.UntypedStorage

@@ -118,9 +118,12 @@ class _Points:
         """Return (index, whether it is inside, weight, the weight's slope by the grid) of each tap along an axis."""
         k = self.k
         half = (size - 1) / 2 if self.corners else size / 2
-        # In PyTorch's order, so that half way between two elements the last bit says the same.
-        x = k.multiply(k.add(point, 1), half)
-        x = x if self.corners else k.subtract(x, 0.5)
+        # PyTorch's order and roundings, so that at an element and half way between two the last bit says the same: in two
+        # dimensions its product is not rounded.
+        d = k.dtype_of(point)
+        x = k.astype(k.add(point, 1), k.device_of(point).widest_float if len(self.sizes) == 2 else d)
+        x = k.multiply(x, half)
+        x = k.astype(x if self.corners else k.subtract(x, 0.5), d)
         turn = half
         if self.mode != "cubic":
             x, moved = self._padded(x, size)

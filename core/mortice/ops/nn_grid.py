@@ -9,6 +9,7 @@ from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, node_name
 from mortice.notice import warn
 from mortice.op import op
+from mortice.ops.creation import linspace
 from mortice.ops.joining import stack
 from mortice.ops.movement import broadcast_to, reshape
 from mortice.shape import Size
@@ -101,9 +102,9 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
 
 def _centres(theta: Any, count: int, align_corners: bool) -> Any:
     """Return the places of `count` elements in [-1, 1]: the outer ones at its ends, or their edges there."""
-    k = TENSOR_KERNELS
-    places = k.new_arange(theta, 0, count, dtype=theta.dtype)
-    return k.divide(k.subtract(k.multiply(places, 2), count - 1), max(count - 1, 1) if align_corners else count)
+    # Rounded as in PyTorch: the identity reads at whole elements, where the last bit chooses on which side a slope is taken.
+    places = linspace(-1 if count > 1 else 0, 1, count, dtype=theta.dtype, device=theta.device)
+    return places if align_corners else places * (count - 1) / count
 
 
 @node_name("AffineGridGeneratorBackward0")

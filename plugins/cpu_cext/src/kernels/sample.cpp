@@ -13,6 +13,8 @@ INLINE float floor_of(float x) { return __builtin_floorf(x); }
 INLINE double floor_of(double x) { return __builtin_floor(x); }
 INLINE float even(float x) { return __builtin_rintf(x); }
 INLINE double even(double x) { return __builtin_rint(x); }
+INLINE float once(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+INLINE double once(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
 // What the points of a block read along one axis: positions (-1 for outside), how much, and how that grows with the grid.
 template <class T> struct Axis {
@@ -76,8 +78,13 @@ template <class T> APART void find(const SamplePlan<T> &p, const T *grid, int ax
     const T half = static_cast<T>(static_cast<double>(p.align ? size - 1 : size) / 2), shift = p.align ? T(0) : T(0.5);
     T x[BLOCK], turn[BLOCK], low[BLOCK], place[BLOCK];
     grid += p.nd - 1 - axis;
-    // The steps and their order are the default body's, so that half way between two elements the last bit says the same.
-    for (int64_t i = 0; i < n; i++) x[i] = (grid[i * p.nd] + 1) * half - shift, turn[i] = half;
+    // The default body's order and roundings, so that at an element and half way between two the last bit says the same: in two
+    // dimensions the product is not rounded.
+    if (p.nd == 2) {
+        for (int64_t i = 0; i < n; i++) x[i] = once(grid[i * 2] + 1, half, -shift), turn[i] = half;
+    } else {
+        for (int64_t i = 0; i < n; i++) x[i] = (grid[i * p.nd] + 1) * half - shift, turn[i] = half;
+    }
     if (p.mode != SAMPLE_CUBIC) pad(p, size, x, turn, n);
     if (p.mode == SAMPLE_NEAREST) {
         out.taps = 1;
