@@ -165,6 +165,12 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     return size
 
 
+def spreads_to(part: Sequence[int], shape: Sequence[int]) -> bool:
+    """Tell whether a shape broadcasts to another one."""
+    lead = len(shape) - len(part)
+    return lead >= 0 and all([n in (1, m) for n, m in zip(part, tuple(shape)[lead:])])
+
+
 _BROADCAST: dict[tuple[Sequence[int], ...], Size] = {}
 
 

@@ -29,7 +29,7 @@ from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_2d, flatten, many
 from mortice.rules import same
-from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod
+from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod, spreads_to
 from mortice.tensor import TensorBase, make
 
 __all__ = [
@@ -540,8 +540,7 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Sum dims so that the result has a size which broadcasts to this tensor's."""
     wanted = as_sizes("sum_to_size", sizes if size is None else (size,))
-    lead = len(input.shape) - len(wanted)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, tuple(input.shape)[lead:])):
+    if not spreads_to(wanted, input.shape):
         raise ShapeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(input.shape)}}}.")
     return input.sum() if not wanted else _node.unbroadcast(TENSOR_KERNELS, input, wanted)
 

@@ -29,7 +29,7 @@ from mortice.ops.index_advanced import (
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
 from mortice.ops.movement import cast, clone, expand, expanded, reshape, transfer
-from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
+from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make, steps_since
 
@@ -330,10 +330,10 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
         write(x, k.where(key._buffer, values, data), k.is_contiguous(data))  # else the memory keeps its order
         return True
     size, *rest = x.shape
-    at = k.flat_index(key._buffer, sizes=(size,))
-    if at is None or wanted not in ((), (*key.shape, *rest)):
+    at, shown = k.flat_index(key._buffer, sizes=(size,)), (*key.shape, *rest)
+    if at is None or not (wanted == shown or spreads_to(wanted, shown)):
         return False
-    values = values if wanted else k.broadcast_to(values, (*key.shape, *rest))
+    values = values if wanted == shown else k.broadcast_to(values, shown)
     if not k.put_rows(data, at, values, axis=0, add=False):
         return False
     x._storage.version += 1
@@ -572,6 +572,10 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
         if mask is None or accumulate or (values.dtype.kind == "c" and input.dtype.kind != "c"):
             raise _other_dtype("index_put_", input, values)
         values = values.to(input.dtype)
+    sole = key[0] if len(key) == 1 and not accumulate else None
+    if sole.__class__ is values.__class__ is _call.Tensor and sole.shape and values._device is input._device and not values._rg:
+        if _set_at_sole(input, sole, values, False):
+            return input
     if _put_side_by_side(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1
