@@ -456,13 +456,14 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
             done = write_into(f, f->op, args[0], args, n, NULL, 0, now == QUIET);
         else if (f->operands != Py_None) {
             PyObject *found = PyObject_Vectorcall(f->operands, args, n, names);
-            if (!found) return NULL;
-            Py_ssize_t parts = PyTuple_CheckExact(found) ? PyTuple_GET_SIZE(found) : 0;
+            if (!found && !PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+            if (!found) PyErr_Clear(); /* Python says what is wrong */
+            Py_ssize_t parts = found && PyTuple_CheckExact(found) ? PyTuple_GET_SIZE(found) : 0;
             PyObject *op = parts == 2 || parts == 3 ? PyTuple_GET_ITEM(found, 0) : NULL;
             PyObject *operands = is_op(op) ? PyTuple_GET_ITEM(found, 1) : NULL, *attrs = parts == 3 ? PyTuple_GET_ITEM(found, 2) : NULL;
             if (operands && PyTuple_CheckExact(operands) && (!attrs || PyDict_CheckExact(attrs)) && is_tensor(args[0]))
                 done = write_into(f, op, args[0], ((PyTupleObject *)operands)->ob_item, PyTuple_GET_SIZE(operands), attrs, 1, now == QUIET);
-            Py_DECREF(found);
+            Py_XDECREF(found);
         }
     }
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);

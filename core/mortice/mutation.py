@@ -478,7 +478,12 @@ def inplace(
             if quickly_one(op, input):
                 return input
         elif short is not None and isinstance(input, TensorBase):
-            found = short(input, *args, **kwargs)
+            try:
+                found = short(input, *args, **kwargs)
+            except TypeError as error:
+                if isinstance(error, RuntimeError):
+                    raise
+                found = None  # arguments that the function does not take, in whose name that is said
             if found is not None and directly(found[0], input, *found[1:]) is not None:
                 return input
         values = (*args, *kwargs.values())
