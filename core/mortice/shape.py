@@ -158,7 +158,7 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
                     )
                 out[i] = n
     size = Size(out)
-    if all(type(s) is Size for s in shapes):
+    if all([type(s) is Size or s == () for s in shapes]):  # a number has no sizes
         if len(_BROADCAST) >= 4096:
             _BROADCAST.clear()
         _BROADCAST[shapes] = size
