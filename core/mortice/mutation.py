@@ -365,12 +365,11 @@ def quickly_one(op: Any, t: Any) -> bool:
 def quickly(op: Any, t: Any, other: Any) -> bool:
     """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
     d = t.dtype
-    found = op.same_dtype.get(d)
-    if found is None and _answers(op, d):
-        found = bool_
+    truths = _answers(op, d)
+    found = bool_ if truths else op.same_dtype.get(d)
     if found is not d and found is not bool_:
         return False
-    if type(other) in REAL and op.scalars and op.result is not logical and _takes(d, other):
+    if type(other) in REAL and op.scalars and not truths and _takes(d, other):
         value, recorded = other, t._rg
     elif (
         isinstance(other, TensorBase) and other.dtype is d and other._device is t._device
@@ -381,10 +380,9 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         return False
     if recorded and (not special[0] or modes.grad):
         return False
-    buffers = (t._buffer, value)
-    if op.result is logical and found is not d:
-        backend = t._device.backend
-        buffers = backend.astype(buffers[0], bool_), backend.astype(value, bool_)
+    buffers = [t._buffer, value]
+    if truths:
+        buffers = [t._device.backend.astype(b, bool_) for b in buffers]
     return land(op, t, buffers, cast=found is not d)
 
 

@@ -303,12 +303,8 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     shown = backend.getitem(data, key)
     if not number:
         shape = backend.shape_of(shown)
-        if value.shape != shape:
-            try:
-                if len(value.shape) > len(shape) or broadcast("setitem", shape, value.shape) != shape:
-                    return False
-            except ShapeError:
-                return False
+        if value.shape != shape and not spreads_to(value.shape, shape):
+            return False
         value = value._buffer
     backend.setitem(shown, (...,), value)
     input._storage.version += 1
@@ -449,11 +445,7 @@ def _fitted(shape: Size, value: Any) -> Any:
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
-    try:
-        fits = broadcast("index_put", shape, value.shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
+    if not spreads_to(value.shape, shape):
         raise ShapeError(
             f"index_put: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
             f"result of shape {list(shape)}"
@@ -493,12 +485,8 @@ def _put_joined(
     return write_rows(x, data, flat, values, axis, accumulate)
 
 
-def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
-    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
-    return may_write_rows(x, x, value) and _put_beside(x, key, value, accumulate)
-
-
 def _put_beside(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
+    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
     found = _side_by_side(x, key)
     if found is None:
         return False
@@ -560,11 +548,12 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
         if mask is None or accumulate or (values.dtype.kind == "c" and input.dtype.kind != "c"):
             raise _other_dtype("index_put_", input, values)
         values = values.to(input.dtype)
-    sole = key[0] if len(key) == 1 and not accumulate else None
-    if sole.__class__ is values.__class__ is _call.Tensor and sole.shape and values._device is input._device and not values._rg:
-        if _set_at_sole(input, sole, values, False):
-            return input
-    if _put_side_by_side(input, key, values, accumulate):
+    if (
+        len(key) == 1 and not accumulate and key[0].__class__ is _call.Tensor and key[0].shape and not values._rg
+        and values._device is input._device and _set_at_sole(input, key[0], values, False)
+    ):  # fmt: skip
+        return input
+    if may_write_rows(input, input, values) and _put_beside(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1
     values = _fitted(plan.result_shape(), values)

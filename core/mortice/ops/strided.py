@@ -229,7 +229,7 @@ def whole(x: Any) -> Any:
 
 @lru_cache(4096)  # shapes recur
 def _reaching(size: Size, stride: tuple[int, ...]) -> tuple[Size, tuple[int, ...], int]:
-    """Check sizes and strides; return them, and how far the last element lies from the first, -1 where there is none."""
+    """Check sizes and strides; return them, and how far apart the ends lie, -1 without elements."""
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape; got {list(size)} and {list(stride)}.")
     if any(s < 0 for s in stride):
@@ -252,8 +252,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     last = start + reach if reach >= 0 else -1
     x, offset = input, start - own
     reach = last - own
-    row_major, count = is_row_major(input), max(prod(input.shape), 1)
-    if not row_major or not 0 <= offset <= max(reach, offset) or reach >= count:
+    count = max(prod(input.shape), 1)
+    if not (row_major := is_row_major(input)) or not 0 <= offset <= max(reach, offset) or reach >= count:
         row_major, strides = False, layout(input)
         order = sorted(range(len(strides)), key=lambda d: -strides[d])
         dense = permute(input, order)
