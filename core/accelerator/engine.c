@@ -43,16 +43,16 @@ static inline int has(PyObject *list, PyObject *name) { /* names of calls are in
 static inline int bit(unsigned bits, Py_ssize_t i) { return i < MOST && bits >> i & 1; }
 static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
-static inline int is_floating(PyObject *dtype) {
+static inline int is_kind(PyObject *dtype, Py_UCS4 letter) {
     PyObject *kind = SLOT(dtype, at.kind);
-    return kind && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) && PyUnicode_READ_CHAR(kind, 0) == 'f';
+    return kind && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) && PyUnicode_READ_CHAR(kind, 0) == letter;
 }
 
 /* Whether a dtype takes a number as it is: what it holds, of floats of 16 bits what all such hold. */
 static int takes(PyObject *dtype, PyObject *value) {
     PyObject *kind = SLOT(dtype, at.kind), *size = SLOT(dtype, at.itemsize);
     if (!size || !PyLong_CheckExact(size)) return 0;
-    if (is_floating(dtype)) {
+    if (is_kind(dtype, 'f')) {
         double as_float = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : PyLong_AsDouble(value);
         if (PyErr_Occurred()) {
             PyErr_Clear(); /* of an integer that is no double */
@@ -153,7 +153,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     while ((f->fixed | numbers) >> lead & 1) lead++;
     if (lead >= n || !is_tensor(args[lead])) Py_RETURN_NONE;
     PyObject *x = args[lead], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
-    int recorded = wants_grad(x), one_shape = 1, floating = is_floating(dtype);
+    int recorded = wants_grad(x), one_shape = 1, floating = is_kind(dtype, 'f');
     for (i = 0; numbers >> i; i++)
         if (numbers >> i & 1 && !takes(dtype, args[i])) Py_RETURN_NONE;
     for (i = 0; i < n; i++) {
@@ -399,7 +399,8 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
     PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, s_same_dtype);
     PyObject *found = dtypes && PyDict_CheckExact(dtypes) ? PyDict_GetItemWithError(dtypes, dtype) : NULL;
     Py_XDECREF(dtypes);
-    if (found != dtype) return PyErr_Occurred() ? -1 : 0;
+    const int casts = found && found != dtype && !is_short && of(found, DTYPE) && is_kind(found, 'b');
+    if (found != dtype && !casts) return PyErr_Occurred() ? -1 : 0;
     if (is_short || numbers || uneven) { /* the rest was asked when this Fast was made */
         int found = suits(op, numbers, fit, is_short || !uneven);
         if (found < 1) return found;
@@ -419,7 +420,11 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
     }
     int alone = storage ? is_alone(x, storage) : 0;
     int done = !storage || (named && !names) ? -1 : alone ? 1 : is_apart(x, storage, args, n) ? lies_plainly(x, backend, mine, quiet) : 0;
-    if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
+    if (done > 0 && casts) { /* the truth values of a comparison become numbers */
+        PyObject *made = PyObject_Vectorcall(kernel, room + 3, n, NULL);
+        data = made ? PyObject_CallMethodObjArgs(backend, s_astype, made, dtype, NULL) : NULL;
+        Py_XDECREF(made);
+    } else if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
         data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (data == mine) {
         version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;
@@ -451,13 +456,14 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
             done = write_into(f, f->op, args[0], args, n, NULL, 0, now == QUIET);
         else if (f->operands != Py_None) {
             PyObject *found = PyObject_Vectorcall(f->operands, args, n, names);
-            if (!found) return NULL;
-            Py_ssize_t parts = PyTuple_CheckExact(found) ? PyTuple_GET_SIZE(found) : 0;
+            if (!found && !PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+            if (!found) PyErr_Clear(); /* Python says what is wrong */
+            Py_ssize_t parts = found && PyTuple_CheckExact(found) ? PyTuple_GET_SIZE(found) : 0;
             PyObject *op = parts == 2 || parts == 3 ? PyTuple_GET_ITEM(found, 0) : NULL;
             PyObject *operands = is_op(op) ? PyTuple_GET_ITEM(found, 1) : NULL, *attrs = parts == 3 ? PyTuple_GET_ITEM(found, 2) : NULL;
             if (operands && PyTuple_CheckExact(operands) && (!attrs || PyDict_CheckExact(attrs)) && is_tensor(args[0]))
                 done = write_into(f, op, args[0], ((PyTupleObject *)operands)->ob_item, PyTuple_GET_SIZE(operands), attrs, 1, now == QUIET);
-            Py_DECREF(found);
+            Py_XDECREF(found);
         }
     }
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
@@ -770,7 +776,7 @@ COLD static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, P
 COLD static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
     const int now = n == 6 ? mode() : OTHER;
     PyObject *t = now ? args[3] : NULL;
-    if (!now || !is_tensor(t) || !is_floating(SLOT(t, at.dtype)) || (now == USUAL && wants_grad(t)) || !is_number(args[4]) ||
+    if (!now || !is_tensor(t) || !is_kind(SLOT(t, at.dtype), 'f') || (now == USUAL && wants_grad(t)) || !is_number(args[4]) ||
         !is_number(args[5]) || SLOT(SLOT(t, at.device), at.base) != SLOT(t, at.device) || !SLOT(SLOT(t, at.device), at.backend))
         Py_RETURN_NONE;
     PyObject *given[6] = {args[0], args[1], args[2], Py_NewRef(SLOT(t, at.shape)), Py_NewRef(SLOT(t, at.dtype)), Py_NewRef(SLOT(t, at.device))};
@@ -901,7 +907,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_read, "__getitem__"}, {&s_reshape_view, "reshape_view"},
         {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&s_mutable, "mutable"}, {&s_strides_of, "strides_of"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
-        {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
+        {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_astype, "astype"}, {&s_check, "check"}, {&s_inputs, "inputs"},
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
         {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
         {&s_packed, "packed"}, {&s_owns, "owns"}, {&s_copy, "copy"}, {&s_laid_out, "_laid_out"}, {&s_in_own_dtypes, "_in_own_dtypes"},

@@ -55,7 +55,7 @@ static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *re
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
-    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_astype, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
     *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release, *s_multiply, *s_slots;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }

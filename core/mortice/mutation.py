@@ -19,7 +19,7 @@ from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
 from mortice.op import op
-from mortice.rules import floating, holds, promote, same
+from mortice.rules import floating, holds, logical, promote, same
 from mortice.shape import broadcast
 from mortice.strides import OVERLAP, layout, overlaps, span
 from mortice.tensor import FROM_FUNCTION, INFERENCE, TensorBase, make
@@ -347,20 +347,29 @@ def _takes(d: DType, number: float) -> bool:
     return holds(d, number)
 
 
+def _answers(op: Any, d: DType) -> bool:
+    """Tell whether an op reads each operand of a dtype as a truth value, and gives those."""
+    return op.result is logical and op.observer is None and d.stored is d and d is not bool_
+
+
 def quickly_one(op: Any, t: Any) -> bool:
     """Do as `quickly` for an elementwise op of one operand."""
     d = t.dtype
-    recorded = t._rg and (not special[0] or modes.grad)
-    return not recorded and op.shape is same and op.same_dtype.get(d) is d and land(op, t, (t._buffer,))
+    if op.shape is not same or (t._rg and (not special[0] or modes.grad)):
+        return False
+    if _answers(op, d):
+        return land(op, t, (t._device.backend.astype(t._buffer, bool_),), cast=True)
+    return op.same_dtype.get(d) is d and land(op, t, (t._buffer,))
 
 
 def quickly(op: Any, t: Any, other: Any) -> bool:
     """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
     d = t.dtype
-    found = op.same_dtype.get(d)
+    truths = _answers(op, d)
+    found = bool_ if truths else op.same_dtype.get(d)
     if found is not d and found is not bool_:
         return False
-    if type(other) in REAL and op.scalars and _takes(d, other):
+    if type(other) in REAL and op.scalars and not truths and _takes(d, other):
         value, recorded = other, t._rg
     elif (
         isinstance(other, TensorBase) and other.dtype is d and other._device is t._device
@@ -369,7 +378,12 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         value, recorded = other._buffer, t._rg or other._rg
     else:
         return False
-    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._buffer, value), cast=found is not d)
+    if recorded and (not special[0] or modes.grad):
+        return False
+    buffers = [t._buffer, value]
+    if truths:
+        buffers = [t._device.backend.astype(b, bool_) for b in buffers]
+    return land(op, t, buffers, cast=found is not d)
 
 
 def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> Any:
@@ -462,7 +476,12 @@ def inplace(
             if quickly_one(op, input):
                 return input
         elif short is not None and isinstance(input, TensorBase):
-            found = short(input, *args, **kwargs)
+            try:
+                found = short(input, *args, **kwargs)
+            except TypeError as error:
+                if isinstance(error, RuntimeError):
+                    raise
+                found = None  # arguments that the function does not take, in whose name that is said
             if found is not None and directly(found[0], input, *found[1:]) is not None:
                 return input
         values = (*args, *kwargs.values())

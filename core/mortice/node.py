@@ -278,9 +278,11 @@ class OpNode(Node):
 
 def named(t: Any, name: str) -> Any:
     """Give the node of a result, which must have been made just now, the name of PyTorch's function for what was done."""
-    node = t._node.parent if type(t._node) is Slot else t._node
-    if isinstance(node, OpNode):
-        node.__class__ = node.op.class_named(name)
+    node = t._node
+    if node is not None:
+        node = node.parent if type(node) is Slot else node
+        if isinstance(node, OpNode):
+            node.__class__ = node.op.class_named(name)
     return t
 
 

@@ -158,11 +158,17 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
                     )
                 out[i] = n
     size = Size(out)
-    if all(type(s) is Size for s in shapes):
+    if all([type(s) is Size or s == () for s in shapes]):  # a number has no sizes
         if len(_BROADCAST) >= 4096:
             _BROADCAST.clear()
         _BROADCAST[shapes] = size
     return size
+
+
+def spreads_to(part: Sequence[int], shape: Sequence[int]) -> bool:
+    """Tell whether a shape broadcasts to another one."""
+    lead = len(shape) - len(part)
+    return lead >= 0 and all([n in (1, m) for n, m in zip(part, tuple(shape)[lead:])])
 
 
 _BROADCAST: dict[tuple[Sequence[int], ...], Size] = {}

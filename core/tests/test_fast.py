@@ -186,6 +186,9 @@ SINGLES: list[Any] = [
         lambda x: x.logical_not_(), lambda x: x.scatter_(1, AT[: len(x)], x[:, :2]), lambda x: x.scatter_add_(-1, AT[: len(x)], x[:, :2]),
         lambda x: x.scatter_(0, AT, x), lambda x: x.scatter_(1, AT[: len(x)], 2), lambda x: x.scatter_(1, AT[: len(x)], value=0.5),
         lambda x: x.scatter_(5, AT, x), lambda x: x.scatter_(1, AT[: len(x)] + 9, x[:, :2]),
+        lambda x: x.round_(decimals=1), lambda x: x.tril_(1), lambda x: x.cumsum_(-1), lambda x: x.nan_to_num_(posinf=2),
+        lambda x: x.logit_(0.1), lambda x: x.div_(2, rounding_mode="floor"), lambda x: x.lt_(1.5), lambda x: x.ge_(x.mean()),
+        lambda x: x.heaviside_(x), lambda x: x.triu_(bad=1), lambda x: x.round_(1), lambda x: x.logical_or_(x.mean()),
     )],
     lambda x: mt.stack([x] * 70, 1), lambda x: mt.cat([x, *[X.long()] * 9]), lambda x: mt.stack([x] * 9 + [X[0]]),
 ]  # fmt: skip
@@ -460,6 +463,7 @@ INTO_SHARED: list[Callable[[Any, Any], Any]] = [
     lambda v, x: v.add_(v), lambda v, x: v.mul_(2), lambda v, x: v.add_(x[0]), lambda v, x: v.sub_(x, alpha=2), lambda v, x: v.neg_(),
     lambda v, x: v.mul_(Y[0, : v.shape[-1]] if v.dim() else Y[0, 0]), lambda v, x: v.add_(Y[:, :1]), lambda v, x: v.lerp_(v * 2, 0.5),
     lambda v, x: v.addcmul_(v, x[0], value=2), lambda v, x: v.clamp_(2, 9), lambda v, x: v.copy_(v), lambda v, x: v.add_(Y[None]),
+    lambda v, x: v.lt_(7), lambda v, x: v.ne_(x[0]), lambda v, x: v.eq_(x[1, 1]), lambda v, x: v.logical_not_(), lambda v, x: v.round_(),
 ]  # fmt: skip
 
 
@@ -482,7 +486,8 @@ def test_writes_into_shared_memory(place: str, recorded: bool) -> None:
 def test_writes_into_shared_memory_are_a_fast_case() -> None:
     x = X.clone()
     for v in (x, x[1:], x[:, 1:3], x.data):
-        for name, *given in (("mul_", Y[0, 0]), ("sub_", Y[0, 0]), ("add_", 1), ("neg_",)):
+        calls = ("mul_", Y[0, 0]), ("sub_", Y[0, 0]), ("add_", 1), ("neg_",), ("lt_", 3), ("eq_", Y[0, 0]), ("tril_", 1), ("round_",)
+        for name, *given in calls:
             write = functools.partial(getattr(v, name), *given)
             write()
             assert "method" not in asked(write)

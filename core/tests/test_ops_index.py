@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from fast_asked import asked
 
 import mortice as mt
 from mortice.autograd import gradcheck, gradgradcheck
+from mortice.shape import broadcast
 
 
 def _grid(rows=3, cols=4, dtype=mt.float64):
@@ -520,3 +522,27 @@ def test_scatter_in_place_takes_numpys_name_of_the_dim_and_no_other() -> None:
     for write, more in ((x.scatter_add_, ()), (x.scatter_, ()), (x.scatter_reduce_, ("sum",))):
         with pytest.raises(TypeError, match="unexpected keyword argument 'places'"):
             write(0, index, src, *more, places=index)
+
+
+def test_a_truth_value_is_written_by_index_at_once():
+    truths = mt.tensor([True, False, True])
+    if truths.device.backend.mutable:
+        assert "as_key" not in asked(lambda: truths.__setitem__(~truths, True))
+        assert "as_key" not in asked(lambda: truths.__setitem__(0, False))
+        assert truths.tolist() == [False, True, True] and truths._version == 2
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda x: x.add_(foo=1), "add"), (lambda x: x.round_(1), "round"), (lambda x: x.clamp_(1, 2, 3), "clamp"),
+    (lambda x: x.true_divide_(x, rounding_mode="floor"), "true_divide"), (lambda x: x.cumsum_(0, 1), "cumsum"),
+])  # fmt: skip
+def test_what_a_method_in_place_does_not_take_is_said_in_its_functions_name(call, name):
+    with pytest.raises(TypeError, match=rf"^{name}\(\)"):
+        call(mt.ones(2))
+
+
+def test_a_shape_beside_a_number_is_worked_out_once():
+    x, v = mt.ones(3, 5), mt.ones(5)
+    mt.lerp(x, v, 0.5)
+    shapes = x.shape, v.shape, ()
+    assert broadcast("lerp", *shapes) is broadcast("lerp", *shapes) == (3, 5)

@@ -74,6 +74,14 @@ m.scatter(s, 0, i[None], s[:1], out=s) | x.scatter_(0, m.arange(9), x) | x.scatt
 x.scatter_reduce_(0, m.arange(9), x, "sum") | x.index_reduce_(0, m.arange(9), x, "prod") | x.put_(m.arange(9), x) | m.cat([x, x], out=s)
 i.scatter_(0, i, i * 2)
 m.index_copy(x, 0, i, x[:2], out=x) | m.index_add(x, 0, i, x[:2], out=x) | m.gather(x, 0, i, out=m.zeros(2)) | m.cat([x[:2]], out=x[4:6])
+x.lt_(4) | s.ge_(s.t().clone()) | b.ne_(b) | x.eq_(i) | x.logical_not_() | x.logical_xor_(s[0, 1]) | c.logical_and_(c)
+b.logical_or_(b * 0)
+(x / 0).logical_not_() | x.bfloat16().logical_and_(s.bfloat16()[1]) | s.round_(decimals=-1) | s.tril_(-1) | s.t_().lt_(s) | s.cumsum_(-1)
+x.div_(4, rounding_mode="floor") | x.div_(-4, rounding_mode="trunc") | b.div_(2) | b.div_(2, rounding_mode="floor") | x.heaviside_(x * 2)
+x.true_divide_(2, rounding_mode="floor") | x.round_(1) | s.triu_(k=1) | x.cumsum_(0, 1) | (x / 0).nan_to_num_(posinf=3) | x.logit_(0.1)
+s.index_put_((i,), x[:3].clone()) | s.index_put_((i,), m.ones(1)) | s.index_put_((-i,), m.ones(3)) | s.index_put_((i,), m.ones(2))
+s.index_put_((s > 3,), m.ones(())) | s.__setitem__(i, m.ones(3)) | s.__setitem__(i, m.ones(2)) | s.__setitem__(i, m.ones(1, 2, 3))
+b.__setitem__(b == 1, True) | (b > 0).logical_xor_(b > 2) | leaf.lt_(2) | (leaf * 1).round_() | m.ones(1, 3).expand(3, 3).lt_(2)
 b.add_(2**64) | b * 2**70 | b & 2**64 | b + 2**63 | b - 2**80
 """
 

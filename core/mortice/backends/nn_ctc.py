@@ -74,7 +74,7 @@ class CTCKernels(KernelMixin):
             ways = _ways(self, self.getitem(ended, (t - 1,)), skips)
             into = self.getitem(reached, (t,))
             taken = [self.multiply(occupied[-1], self.exp(self.subtract(way, into))) for way in ways]
-            here = self.add(self.add(taken[0], _shifted(self, taken[1], -1, 0)), _shifted(self, taken[2], -2, 0))
+            here = self.add(self.add(taken[0], _back(self, taken[1], 1)), _back(self, taken[2], 2))
             occupied.append(self.where(_column(self, self.equal(last_step, t - 1)), shares, here))
         occupied = self.stack(occupied[::-1], axis=0)
         at = self.broadcast_to(self.expand_dims(states, 0), tuple(self.shape_of(occupied)))
@@ -113,16 +113,16 @@ def _emitted(k: Any, log_probs: Any, states: Any) -> Any:
     return k.maximum(k.take_along_axis(log_probs, at, axis=2), NEVER)
 
 
-def _shifted(k: Any, x: Any, by: int, fill: float) -> Any:
-    """Move (N, L) along the states; `fill` comes in from outside."""
-    if by > 0:
-        return k.pad(k.getitem(x, (slice(None), slice(0, -by))), ((0, 0), (by, 0)), fill)
-    return k.pad(k.getitem(x, (slice(None), slice(-by, None))), ((0, 0), (0, -by)), fill)
+def _back(k: Any, x: Any, by: int) -> Any:
+    """Move (N, L) back along the states; 0 comes in from outside."""
+    return k.pad(k.getitem(x, (slice(None), slice(by, None))), ((0, 0), (0, by)), 0)
 
 
 def _ways(k: Any, last: Any, skips: Any) -> Sequence[Any]:
     """Return the log-likelihood of coming into each state from itself, the state before, and the one before that."""
-    return last, _shifted(k, last, 1, NEVER), k.where(skips, _shifted(k, last, 2, NEVER), NEVER)
+    padded = k.pad(last, ((0, 0), (2, 0)), NEVER)
+    one, two = (k.getitem(padded, (slice(None), slice(i, -j))) for i, j in ((1, 1), (0, 2)))
+    return last, one, k.where(skips, two, NEVER)
 
 
 def _ends(k: Any, ended: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:

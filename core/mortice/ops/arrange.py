@@ -29,7 +29,7 @@ from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_2d, flatten, many
 from mortice.rules import same
-from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod
+from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod, spreads_to
 from mortice.tensor import TensorBase, make
 
 __all__ = [
@@ -508,28 +508,29 @@ def block_diag(*tensors: Any) -> Any:
 # ---- changes of a tensor's own shape ----
 
 
-def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
+def become(name: str, t: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
     """Turn a tensor into a view of itself: same memory, other shape."""
     check_writable(name, t)
     leaf = t._node is None
     # A leaf stays one; of what was computed the change is recorded under no_grad too, or gradients had the old shape.
     if leaf or modes.grad:
-        view = fn(t, *args)
+        view = fn(t, *args, **kwargs)
     else:
         with enable_grad():
-            view = fn(t, *args)
-    t.own_storage().version += 1  # what has kept t for backward would read it in another shape
+            view = fn(t, *args, **kwargs)
+    storage = t._storage or t.own_storage()
+    storage.version += 1  # what has kept t for backward would read it in another shape
     if view._storage is None or view is t:
         return t
-    if t._viewed is None:
+    if t._viewed is None and len(storage.aliases) > 1:  # there are others than t and this view of it
         # Views of t stay views of what t was.
         stand_in = None
-        for other in t._storage.live():
+        for other in storage.live():
             if other is not view and other is not t and other._viewed is t:
                 if stand_in is None:
                     stand_in = make(t._buffer, t._device, t.dtype, t.shape)
                     stand_in._rg, stand_in._node = t._rg, t._node
-                    stand_in.set_storage(t._storage, t._steps)
+                    stand_in.set_storage(storage, t._steps)
                 other._viewed = stand_in
     t._buffer, t._shape, t._steps = view._buffer, view.shape, view._steps
     if not leaf:
@@ -540,15 +541,14 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Sum dims so that the result has a size which broadcasts to this tensor's."""
     wanted = as_sizes("sum_to_size", sizes if size is None else (size,))
-    lead = len(input.shape) - len(wanted)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, tuple(input.shape)[lead:])):
+    if not spreads_to(wanted, input.shape):
         raise ShapeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(input.shape)}}}.")
     return input.sum() if not wanted else _node.unbroadcast(TENSOR_KERNELS, input, wanted)
 
 
 def _in_place(name: str, fn: Any) -> Any:
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
-        return become(name, input, lambda t: fn(t, *args, **kwargs))
+        return become(name, input, fn, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
     method.__module__, method.__doc__ = __name__, f"Do `{name[:-1]}` to the tensor itself: same memory, other shape."

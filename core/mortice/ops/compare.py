@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -96,7 +95,9 @@ for _fn in (_isnan, isinf, isfinite, signbit):
 
 
 def _constant(x: Any, value: bool) -> Any:
-    return import_module("mortice.ops.creation").full_like(x, value, dtype=bool_)
+    from mortice.ops.creation import full_like
+
+    return full_like(x, value, dtype=bool_)
 
 
 def _answer(name: str, t: Any, out: Any) -> Any:

@@ -153,7 +153,8 @@ def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
 
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
-    if 0 not in index.shape:
+    read = index._device.backend.flat_index if len(index.shape) == 1 and index.dtype is int64 else None
+    if 0 not in index.shape and (read is None or read(index._buffer, sizes=(n,)) is not index._buffer):
         refuse_outside(
             index, 0, n - 1, lambda bad: error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
         )

@@ -12,7 +12,7 @@ from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
+from mortice.mutation import REAL, assign, assign_number, check_apart, check_writable, into, plain, view_scatter, write
 from mortice.node import named
 from mortice.notice import warn
 from mortice.ops.bounds import where as choose
@@ -29,7 +29,8 @@ from mortice.ops.index_advanced import (
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
 from mortice.ops.movement import cast, clone, expand, expanded, reshape, transfer
-from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
+from mortice.rules import holds
+from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make, steps_since
 
@@ -257,9 +258,10 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     With `spread` a mask broadcasts to the tensor.
     """
     kind, d = type(value), input.dtype
-    if kind is float or kind is int:
+    number = kind in REAL or (kind is bool and d is bool_)
+    if number:
         # Every float dtype holds these.
-        held = d.stored is d and -60000 < value < 60000 if d.kind == "f" else d is int64 and kind is int and -(1 << 63) <= value < 1 << 63
+        held = kind is bool or (d.stored is d and -60000 < value < 60000 if d.kind == "f" else holds(d, value))
         if not held:
             return False
     elif (
@@ -282,7 +284,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
         device = input._device
         if device.base is not device or not plain(input):
             return False
-        if kind is float or kind is int:
+        if number:
             value = make(device.backend.full((), value, dtype=d, device=device), device, d, SCALAR)
         return _put_beside(input, key, value, False)
     plain_key = _plain_key(key, input.shape)
@@ -292,21 +294,17 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
     backend, data = input._device.backend, input._buffer
     if plain_key is not None:
         key = plain_key
-        if kind is float or kind is int:
+        if number:
             backend.setitem(data, key, value)
             input._storage.version += 1
             return True
     else:
         key = basic_key(input.shape, key)[0]
     shown = backend.getitem(data, key)
-    if kind is not float and kind is not int:
+    if not number:
         shape = backend.shape_of(shown)
-        if value.shape != shape:
-            try:
-                if len(value.shape) > len(shape) or broadcast("setitem", shape, value.shape) != shape:
-                    return False
-            except ShapeError:
-                return False
+        if value.shape != shape and not spreads_to(value.shape, shape):
+            return False
         value = value._buffer
     backend.setitem(shown, (...,), value)
     input._storage.version += 1
@@ -330,10 +328,10 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
         write(x, k.where(key._buffer, values, data), k.is_contiguous(data))  # else the memory keeps its order
         return True
     size, *rest = x.shape
-    at = k.flat_index(key._buffer, sizes=(size,))
-    if at is None or wanted not in ((), (*key.shape, *rest)):
+    at, shown = k.flat_index(key._buffer, sizes=(size,)), (*key.shape, *rest)
+    if at is None or not (wanted == shown or spreads_to(wanted, shown)):
         return False
-    values = values if wanted else k.broadcast_to(values, (*key.shape, *rest))
+    values = values if wanted == shown else k.broadcast_to(values, shown)
     if not k.put_rows(data, at, values, axis=0, add=False):
         return False
     x._storage.version += 1
@@ -360,8 +358,6 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         from mortice.ops.data import tensor
 
         value = tensor(value, device=input._device, dtype=input.dtype)
-        if not value.shape and _put_mask(input, key, value):
-            return
     elif value._device is not input._device:
         if value.shape:
             _call.check_device(_slice.op, input, value)
@@ -449,11 +445,7 @@ def _fitted(shape: Size, value: Any) -> Any:
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
-    try:
-        fits = broadcast("index_put", shape, value.shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
+    if not spreads_to(value.shape, shape):
         raise ShapeError(
             f"index_put: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
             f"result of shape {list(shape)}"
@@ -493,24 +485,8 @@ def _put_joined(
     return write_rows(x, data, flat, values, axis, accumulate)
 
 
-def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
-    """Write a 0-d value where a mask of x's shape is true, unrecorded; tell whether it was done."""
-    if len(key) != 1 or not isinstance(key[0], TensorBase):
-        return False
-    mask, device = key[0], x._device
-    if mask.dtype is not bool_ or mask.shape != x.shape or not x.shape or mask._device is not device or not plain(x):
-        return False
-    data = device.backend.where(mask._buffer, value._buffer, x._buffer)
-    write(x, data, device.backend.is_contiguous(x._buffer))  # else the memory keeps its order
-    return True
-
-
-def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
-    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
-    return may_write_rows(x, x, value) and _put_beside(x, key, value, accumulate)
-
-
 def _put_beside(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
+    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
     found = _side_by_side(x, key)
     if found is None:
         return False
@@ -572,7 +548,12 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
         if mask is None or accumulate or (values.dtype.kind == "c" and input.dtype.kind != "c"):
             raise _other_dtype("index_put_", input, values)
         values = values.to(input.dtype)
-    if _put_side_by_side(input, key, values, accumulate):
+    if (
+        len(key) == 1 and not accumulate and key[0].__class__ is _call.Tensor and key[0].shape and not values._rg
+        and values._device is input._device and _set_at_sole(input, key[0], values, False)
+    ):  # fmt: skip
+        return input
+    if may_write_rows(input, input, values) and _put_beside(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1
     values = _fitted(plan.result_shape(), values)

@@ -67,7 +67,7 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     return choose(indices < 0, indices + n, indices) if ends is None or ends[0] < 0 else indices
 
 
-def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> Any:
+def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size, name: str = "index") -> Any:
     """Return the positions over dims of those sizes together that int64 tensors, broadcast to `common`, tell for each.
 
     They come as a vector; those outside are refused, negative ones are wrapped.
@@ -81,7 +81,7 @@ def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> A
             return sole if data is sole._buffer else make(data, device, int64, remembered((prod(common),)))
     flat: Any = None
     for k, n, d in zip(indices, sizes, dims):
-        k = check_range("index", k, n, d)
+        k = check_range(name, k, n, d)
         flat = k if flat is None else flat * n + k
     return reshape(expand(flat, common), -1) if prod(flat.shape) != 1 or common else reshape(flat, 1)
 

@@ -18,7 +18,7 @@ from mortice.ops.creation import arange
 from mortice.ops.fill import _value_tensor
 from mortice.ops.gather import _in_range, _lift, _long, _reduced
 from mortice.ops.index import may_write_rows, write_rows
-from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range
+from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_positions
 from mortice.ops.movement import cast, clone, expand, reshape
 from mortice.ops.views import narrow, part_of
 from mortice.rules import number_of
@@ -229,7 +229,7 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     n = prod(input.shape)
     if n == 0 and prod(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
-    made = _take(_flat(input), _flat(check_range("take", index, n, 0)), axis=0)
+    made = _take(_flat(input), flat_positions([index], (n,), (0,), index.shape, "take"), axis=0)
     made = named(made if len(index.shape) == 1 else reshape(made, index.shape), "TakeBackward0")
     return made if out is None else _call.WRITE_OUT("take", out, made, reads=(input, index))
 
@@ -250,7 +250,7 @@ def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:
         )
     if prod(input.shape) == 0 and prod(index.shape):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
-    return _flat(check_range("put_", index, prod(input.shape), 0)), _flat(source)
+    return flat_positions([index], (prod(input.shape),), (0,), index.shape, "put_"), _flat(source)
 
 
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:

@@ -5,6 +5,7 @@ Those that need more than the function itself are beside it, in `gather`, `index
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from mortice.dtype import C_NAMES, as_dtype, bool_
@@ -41,12 +42,16 @@ def _fits(x: Any, number: Any) -> bool:
     return type(number) in REAL and -3e38 < number < 3e38 and x.dtype.itemsize > 2 and x._device.base is x._device
 
 
+def _op(fn: Any) -> Any:
+    return fn.op
+
+
 # What commonly comes as arguments, as operands; None asks the function.
 
 
 def _added(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
     plain = tensor is None and isinstance(other, TensorBase) and _fits(input, alpha)
-    return (blend.addcmul.op, (input, other, alpha, 1)) if plain else None  # type: ignore[attr-defined]
+    return (_op(blend.addcmul), (input, other, alpha, 1)) if plain else None
 
 
 def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
@@ -55,28 +60,57 @@ def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -
 
 def _with_product(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     plain = tensor is None and isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase) and _fits(input, value)
-    return (blend.addcmul.op, (input, tensor1, tensor2, value)) if plain else None  # type: ignore[attr-defined]
+    return (_op(blend.addcmul), (input, tensor1, tensor2, value)) if plain else None
 
 
-def _in_own_dtype(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
+def _running(op: Any, input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
     if dtype is not None and dtype is not input.dtype:
         own, wanted = (C_NAMES.get(d.name, d.name) for d in (input.dtype, as_dtype("dtype", dtype)))
         raise RuntimeError(f"Bad in-place call: input tensor dtype {own} and output tensor dtype {wanted} should match")
     if input.dtype is bool_:
         raise DTypeError(f"cumsum_, cumprod_: not implemented for 'Bool'; got {input.dtype}. Use the function that is not in place.")
+    ndim = len(input.shape)
+    return (op, (input,), {"axis": dim % ndim}) if dim.__class__ is int and -ndim <= dim < ndim and axis is None else None
+
+
+def _divided(input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
+    op = {"trunc": elementwise._div_trunc, "floor": elementwise._div_floor}.get(str(rounding_mode), elementwise._div)
+    return (_op(op), (input, other)) if rounding_mode in (None, "trunc", "floor") else None
+
+
+def _stepped(input: Any, values: Any) -> Any:
+    return (_op(elementwise._heaviside), (input, values)) if isinstance(values, TensorBase) else None
+
+
+def _rounded(input: Any, *, decimals: int = 0) -> Any:
+    whole = decimals and input.dtype.kind in "ui"
+    return None if whole else (_op(unary._round), (input,), {"decimals": decimals})
+
+
+def _without_nan(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    attrs = {"nan": 0.0 if nan is None else nan, "posinf": posinf, "neginf": neginf}
+    return _op(unary._nan_to_num), (input,), attrs
+
+
+def _log_odds(input: Any, eps: Any = None) -> Any:
+    return (_op(special._logit), (input,), {"eps": eps}) if eps is None or eps.__class__ in REAL else None
+
+
+def _triangle(op: Any, input: Any, diagonal: Any = 0) -> Any:
+    return (op, (input,), {"diagonal": diagonal}) if diagonal.__class__ is int and len(input.shape) > 1 else None
 
 
 def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     found = _with_product(input, tensor1, tensor2, tensor, value=value)
-    return found and (blend.addcdiv.op, found[1])  # type: ignore[attr-defined]
+    return found and (_op(blend.addcdiv), found[1])
 
 
 def _towards(input: Any, end: Any, weight: Any) -> Any:
-    return (blend.lerp.op, (input, end, weight)) if isinstance(end, TensorBase) else None  # type: ignore[attr-defined]
+    return (_op(blend.lerp), (input, end, weight)) if isinstance(end, TensorBase) else None
 
 
 def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
-    return None if min is None and max is None else (bounds.clamp.op, (input, min, max))  # type: ignore[attr-defined]
+    return None if min is None and max is None else (bounds.clamp.op, (input, min, max))
 
 
 def _limited_above(input: Any, max: Any) -> Any:
@@ -90,9 +124,9 @@ sub_ = inplace(elementwise.sub, short=_subtracted)
 subtract_ = inplace(elementwise.subtract, short=_subtracted)
 mul_ = inplace(elementwise.mul)
 multiply_ = inplace(elementwise.multiply)
-div_ = inplace(elementwise.div)
-divide_ = inplace(elementwise.divide)
-true_divide_ = inplace(elementwise.true_divide)
+div_ = inplace(elementwise.div, short=_divided)
+divide_ = inplace(elementwise.divide, short=_divided)
+true_divide_ = inplace(elementwise.true_divide, short=lambda input, other: _divided(input, other))
 floor_divide_ = inplace(elementwise.floor_divide)
 remainder_ = inplace(elementwise.remainder)
 fmod_ = inplace(elementwise.fmod)
@@ -104,7 +138,7 @@ clip_ = inplace(bounds.clip, short=_limited)
 clamp_min_ = inplace(bounds.clamp_min, short=_limited)
 clamp_max_ = inplace(bounds.clamp_max, short=_limited_above)
 copysign_ = inplace(elementwise.copysign)
-heaviside_ = inplace(elementwise.heaviside)
+heaviside_ = inplace(elementwise.heaviside, short=_stepped)
 nextafter_ = inplace(elementwise.nextafter)
 
 # ---- three operands ----
@@ -117,12 +151,12 @@ lerp_ = inplace(blend.lerp, short=_towards)
 
 neg_ = inplace(unary.neg)
 negative_ = inplace(unary.negative)
-abs_ = absolute_ = inplace(unary.abs_into, "abs_", short=lambda input: (unary.abs.op, (input,)))
+abs_ = absolute_ = inplace(unary.abs_into, "abs_", short=lambda input: (_op(unary.abs), (input,)))
 sign_ = inplace(unary.sign)
 sgn_ = inplace(unary.sgn)
 sqrt_ = inplace(unary.sqrt)
 rsqrt_ = inplace(unary.rsqrt)
-square_ = inplace(unary.square, short=lambda input: None if input.dtype.kind == "b" else (unary._square.op, (input,)))
+square_ = inplace(unary.square, short=lambda input: None if input.dtype.kind == "b" else (_op(unary._square), (input,)))
 reciprocal_ = inplace(unary.reciprocal)
 exp_ = inplace(unary.exp)
 exp2_ = inplace(unary.exp2)
@@ -157,11 +191,11 @@ floor_ = inplace(unary.floor)
 ceil_ = inplace(unary.ceil)
 trunc_ = inplace(unary.trunc)
 fix_ = inplace(unary.fix)
-round_ = inplace(unary.round)
+round_ = inplace(unary.round, short=_rounded)
 frac_ = inplace(unary.frac)
 deg2rad_ = inplace(unary.deg2rad)
 rad2deg_ = inplace(unary.rad2deg)
-nan_to_num_ = inplace(unary.nan_to_num)
+nan_to_num_ = inplace(unary.nan_to_num, short=_without_nan)
 
 # ---- special functions ----
 
@@ -172,7 +206,7 @@ lgamma_ = inplace(special.lgamma)
 digamma_ = inplace(special.digamma)
 polygamma_ = inplace(special.polygamma)
 mvlgamma_ = inplace(special.mvlgamma)
-logit_ = inplace(special.logit)
+logit_ = inplace(special.logit, short=_log_odds)
 sinc_ = inplace(special.sinc)
 xlogy_ = inplace(special.xlogy)
 igamma_ = inplace(special.igamma)
@@ -208,13 +242,13 @@ bitwise_right_shift_ = inplace(compare.bitwise_right_shift)
 
 # ---- running sums ----
 
-cumsum_ = inplace(scan.cumsum, short=_in_own_dtype)
-cumprod_ = inplace(scan.cumprod, short=_in_own_dtype)
+cumsum_ = inplace(scan.cumsum, short=partial(_running, _op(scan._cumsum)))
+cumprod_ = inplace(scan.cumprod, short=partial(_running, _op(scan._cumprod)))
 
 # ---- triangles ----
 
-tril_ = inplace(arrange.tril)
-triu_ = inplace(arrange.triu)
+tril_ = inplace(arrange.tril, short=partial(_triangle, _op(arrange._tril)))
+triu_ = inplace(arrange.triu, short=partial(_triangle, _op(arrange._triu)))
 
 # ---- divisors ----
 

@@ -9,7 +9,7 @@ from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.movement import cast, reshape
-from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d
+from mortice.ops.views import atleast_2d, atleast_3d
 from mortice.shape import Size, check_dim, prod, remembered
 from mortice.tensor import TensorBase
 
@@ -167,13 +167,13 @@ def _some(name: str, tensors: Any) -> Any:
 
 def hstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1, vectors along dim 0."""
-    parts = [atleast_1d(x) for x in _some("hstack", tensors)]
+    parts = [x if x.shape else reshape(x, 1) for x in _some("hstack", tensors)]
     return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
 
 
 def vstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 0; vectors count as rows."""
-    parts = [atleast_2d(x) for x in _some("vstack", tensors)]
+    parts = [x if len(x.shape) > 1 else atleast_2d(x) for x in _some("vstack", tensors)]
     return cat(parts, 0, out=out)
 
 
@@ -191,7 +191,7 @@ def dstack(tensors: Any, *, out: Any = None) -> Any:
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1; vectors count as columns."""
     parts = _some("column_stack", tensors)
-    return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
+    return cat([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], 1, out=out)
 
 
 def concat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:

@@ -245,10 +245,10 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
     return x if factor == 1 else elementwise.mul(x, factor)
 
 
-def _wide(*operands: Any) -> Any:
+def _wide(x: Any, y: Any) -> Any:
     """Return the operands of a product that something is added to: of 16 bits they are float32, so that the sum alone is rounded."""
-    halves = all([isinstance(x, TensorBase) and x.dtype.kind == "f" and x.dtype.itemsize == 2 for x in operands])
-    return [cast(x, float32) for x in operands] if halves and operands[0].dtype is operands[1].dtype else operands
+    half = isinstance(x, TensorBase) and x.dtype.itemsize == 2 and x.dtype.kind == "f" and getattr(y, "dtype", 0) is x.dtype
+    return (cast(x, float32), cast(y, float32)) if half else (x, y)
 
 
 def _plus(name: str, input: Any, factor: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
@@ -272,7 +272,9 @@ def _plus(name: str, input: Any, factor: Any, product: Any, beta: Any, alpha: An
         # The result lies as the first operand does; as in PyTorch that is row by row.
         both = both if added is not input or is_row_major(input) else both[::-1]
         made = elementwise._add(*both)
-    made = named(cast(made, d), f"{name.title()}Backward0") if beta else cast(made, d)
+    made = cast(made, d)
+    if beta and made._rg:
+        named(made, f"{name.title()}Backward0")
     return made if out is None else _call.WRITE_OUT(name, out, made)
 
 

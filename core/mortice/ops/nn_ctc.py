@@ -85,7 +85,7 @@ def _lengths(what: str, value: Any, batch: int, limit: int | None = None) -> lis
     return found
 
 
-def _padded(targets: Any, lengths: Sequence[int], blank: int, classes: int) -> Any:
+def _padded(targets: Any, lengths: Sequence[int], counts: Any, blank: int, classes: int) -> Any:
     """Return the labels as (N, S), S at least 1, with blanks after each sample's own; refuse what is no class."""
     longest, total = max(lengths), sum(lengths)
     if len(targets.shape) == 1:
@@ -94,22 +94,22 @@ def _padded(targets: Any, lengths: Sequence[int], blank: int, classes: int) -> A
                 f"ctc_loss: Expected tensor to have size {total} at dimension 0, but got size {targets.shape[0]} for "
                 "argument #2 'targets'. Give every sample's labels one after the other."
             )
-        starts = [end - n for end, n in zip(accumulate(lengths), lengths)]
     else:
         if targets.shape[0] != len(lengths) or targets.shape[1] < longest:
             raise ShapeError(
                 f"ctc_loss: Expected tensor to have size {len(lengths)} at dimension 0 and at least {longest} at "
                 f"dimension 1, but got size {list(targets.shape)} for argument #2 'targets'."
             )
-        starts = [i * targets.shape[1] for i in range(len(lengths))]
-    device = targets.device
+    device = counts.device
     if not longest:
         return full((len(lengths), 1), blank, dtype=int64, device=device)
     number = arange(longest, device=device)
-    own = number < tensor(lengths, device=device).reshape(-1, 1)
-    at = where(own, number + tensor(starts, device=device).reshape(-1, 1), 0)
-    labels = reshape(index_select(cast(reshape(targets, (-1,)), int64), 0, reshape(at, (-1,))), at.shape)
-    labels = where(own, labels, blank)
+    own = number < reshape(counts, (-1, 1))
+    if len(targets.shape) == 1:
+        starts = tensor([end - n for end, n in zip(accumulate(lengths), lengths)], device=device)
+        at = where(own, number + reshape(starts, (-1, 1)), 0)
+        targets = reshape(index_select(targets, 0, reshape(at, (-1,))), at.shape)
+    labels = where(own, cast(targets[:, :longest], int64), blank)
     check_classes("ctc_loss", labels, classes)
     return labels
 
@@ -144,9 +144,9 @@ def ctc_loss(
         raise ShapeError(f"ctc_loss: blank must be in label range; got {blank} for {classes} classes.")
     inputs = _lengths("input_lengths", input_lengths, batch, time)
     lengths = _lengths("target_lengths", target_lengths, batch)
-    labels = _padded(targets, lengths, blank, classes)
     device = log_probs.device
     ends = [tensor(n, dtype=int64, device=device) for n in (inputs, lengths)]
+    labels = _padded(targets, lengths, ends[1], blank, classes)
     losses = _ctc_loss(log_probs, labels, *ends, blank=blank, zero_infinity=bool(zero_infinity))[0]
     if reduction == 1:
         return mean(losses / tensor([max(n, 1) for n in lengths], dtype=losses.dtype, device=device))

@@ -227,36 +227,43 @@ def whole(x: Any) -> Any:
     return flat
 
 
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """Show the tensor's memory with any sizes and strides; a view.
-
-    Differs from torch: the memory of a tensor that was itself made as a view reaches as far as that of its base.
-    """
-    size, stride = Size(size), tuple(map(operator.index, stride))
+@lru_cache(4096)  # shapes recur
+def _reaching(size: Size, stride: tuple[int, ...]) -> tuple[Size, tuple[int, ...], int]:
+    """Check sizes and strides; return them, and how far apart the ends lie, -1 without elements."""
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape; got {list(size)} and {list(stride)}.")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(n < 0 for n in size):
         raise RuntimeError(f"as_strided: sizes must not be negative; got {list(size)}.")
+    return size, stride, sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Show the tensor's memory with any sizes and strides; a view.
+
+    Differs from torch: the memory of a tensor that was itself made as a view reaches as far as that of its base.
+    """
+    size, stride, reach = _reaching(Size(size), tuple(map(operator.index, stride)))
     own = offset_of(input)
     start = own if storage_offset is None else operator.index(storage_offset)
     if start < 0:
         raise RuntimeError(f"as_strided: the storage offset must not be negative; got {start}.")
-    last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+    last = start + reach if reach >= 0 else -1
     x, offset = input, start - own
     reach = last - own
-    strides = layout(input)
-    if not is_row_major(input) or not 0 <= offset <= max(reach, offset) or reach >= max(prod(input.shape), 1):
+    count = max(prod(input.shape), 1)
+    if not (row_major := is_row_major(input)) or not 0 <= offset <= max(reach, offset) or reach >= count:
+        row_major, strides = False, layout(input)
         order = sorted(range(len(strides)), key=lambda d: -strides[d])
         dense = permute(input, order)
-        if is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
+        if is_row_major(dense) and offset >= 0 and reach < count:
             x = dense
         elif input._base is not None and input._base.dtype is input.dtype:
             x, offset, reach = input._base, start, last
         elif not input._rg:
             x, offset, reach = view_dtype(whole(input), input.dtype), start, last
-    if not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
+    if not row_major and (not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1)):
         raise _out_of_bounds(size, stride, start, x.shape)
     fn = _strided if _shares(x, "strided") else _strided_copy
     flat = x if len(x.shape) == 1 else _view(x, shape=Size((prod(x.shape),)))

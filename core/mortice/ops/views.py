@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import Any
 
 from mortice.call import as_view
 from mortice.dtype import CLASS_NAMES
@@ -472,7 +472,7 @@ def _named_split(
     where = sections if indices is None else indices
     if given:
         where = given[0] if len(given) == 1 else given
-    if not isinstance(where, (SupportsIndex, tuple, list)):
+    if not isinstance(where, (int, tuple, list)) and not hasattr(where, "__index__"):
         raise TypeError(
             f"{name}() received an invalid combination of arguments: expected an int or a tuple of ints; got "
             f"{type(where).__name__}."
