@@ -18,7 +18,7 @@ from mortice.modes import beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 _OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
@@ -32,6 +32,8 @@ _REFUSALS = {
 # Where a tensor that is no number refuses to be one; the function that asked for the number knows more.
 _CONVERSIONS = {"__bool__": "a number", "__index__": "an integer", "_scalar": "a number", "item": "a number"}
 _RAISING = (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+# NumPy's names of arguments, and PyTorch's.
+_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 _guarded: dict[Any, Any] = {}
 
 
@@ -148,6 +150,13 @@ def parameters(fn: Callable[..., Any]) -> tuple[tuple[str | None, ...], frozense
         names = (*names[: code.co_argcount], *[None] * 16, *names[code.co_argcount :])
     maybe = frozenset([n for n in names if kinds.get(n) == "bool | None"])
     return names[:32], maybe.union([n for n in names if kinds.get(n) == "bool"]), maybe
+
+
+def own_names(fn: Callable[..., Any], names: Iterable[str]) -> tuple[str, ...] | None:
+    """Return a function's own names of the arguments that a call gives by NumPy's; None where that mends nothing."""
+    own = parameters(fn)[0]
+    made = tuple([name if name in own else _NUMPY.get(name, name) for name in names])
+    return made if made != tuple(names) and set(own).issuperset(made) else None
 
 
 def check_switches(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *asked: Any) -> None:

@@ -62,6 +62,33 @@ def test_the_argument_is_named(call: Callable[[], object], text: str) -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("call", "same"),
+    [
+        (lambda x: mt.add(x1=x, x2=x, alpha=3), lambda x: mt.add(x, x, alpha=3)),
+        (lambda x: mt.maximum(x, x2=x), lambda x: mt.maximum(x, x)),
+        (lambda x: x.clone().mul_(x2=x), lambda x: x.clone().mul_(x)),
+        (lambda x: x.sub(x2=2), lambda x: x.sub(2)),
+        (lambda x: mt.sin(x=x), mt.sin),
+        (lambda x: mt.sum(a=x, axis=0, keepdims=True), lambda x: mt.sum(x, 0, True)),
+        (lambda x: mt.unsqueeze(a=x, axis=1), lambda x: mt.unsqueeze(x, 1)),
+        (lambda x: F.softplus(x=x), F.softplus),
+    ],
+)
+def test_arguments_go_by_the_names_of_numpy(call: Callable[[Any], Any], same: Callable[[Any], Any]) -> None:
+    x = mt.tensor([1.0, -2.0])
+    assert call(x).tolist() == same(x).tolist()
+
+
+def test_names_of_numpy_beside_the_own_and_where_they_stand_for_nothing() -> None:
+    x = mt.ones(2)
+    with pytest.raises(TypeError, match="multiple values for argument 'input'"):
+        mt.add(x, x=x)
+    for call, name in ((mt.sin, "x2"), (F.relu, "x"), (mt.add, "axis"), (mt.squeeze, "x1_")):
+        with pytest.raises(TypeError, match=f"got an unexpected keyword argument '{name}'"):
+            call(x, **{name: x})
+
+
 def test_a_tensor_that_a_program_takes_for_a_number_is_no_argument() -> None:
     class Size:
         def __index__(self) -> int:
