@@ -89,6 +89,35 @@ def test_names_of_numpy_beside_the_own_and_where_they_stand_for_nothing() -> Non
             call(x, **{name: x})
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: F.relu6(x), "relu6"),
+        (lambda x: F.relu6(x, inplace=True), "relu6"),
+        (lambda x: F.l1_loss(x, x), "l1_loss"),
+        (lambda x: F.softmin(x.to(mt.complex64), 0), "softmin"),
+        (lambda x: F.avg_pool1d(x[None], 1), "avg_pool1d"),
+        (lambda x: mt.addmm(x, x[None], x[:, None]), "addmm"),
+        (lambda x: x.dot(x), "dot"),
+        (lambda x: mt.var_mean(x), "var_mean"),
+        (lambda x: mt.max(x.to(mt.complex64), 0), "max"),
+        (lambda x: mt.expand_copy(mt.ones(3), (5,)), "expand_copy"),
+        (lambda x: mt.nn.CELU()(x), "celu"),
+    ],
+)
+def test_a_function_of_ops_speaks_for_what_it_is_made_of(call: Callable[[mt.Tensor], object], name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^{name}: "):
+        call(mt.tensor([True, False]))
+
+
+def test_an_op_that_a_program_calls_speaks_for_itself() -> None:
+    def distance(a: mt.Tensor, b: mt.Tensor) -> mt.Tensor:
+        return mt.sub(a, b.bool())
+
+    with pytest.raises(RuntimeError, match="^sub: "):
+        F.triplet_margin_with_distance_loss(*[mt.ones(1, 2)] * 3, distance_function=distance)
+
+
 def test_a_tensor_that_a_program_takes_for_a_number_is_no_argument() -> None:
     class Size:
         def __index__(self) -> int:
