@@ -34,6 +34,24 @@ CALLS = {
 }
 
 
+TEXTS = {
+    "indices into nothing": lambda t: t.empty(10, 0)[:, [0, 1]],
+    "unravel_index, a tensor for the shape": lambda t: t.unravel_index(t.tensor(1), t.tensor([1, 2])),
+    "unravel_index, a word in the shape": lambda t: t.unravel_index(t.tensor(1), (2, "a")),
+    "unravel_index, a float for the shape": lambda t: t.unravel_index(t.tensor(1), 2.0),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", TEXTS.values(), ids=TEXTS)
+def test_what_pytorch_refuses_is_refused_in_its_words(call):
+    torch = pytest.importorskip("torch")
+    with pytest.raises((TypeError, IndexError)) as theirs:
+        call(torch)
+    with pytest.raises(theirs.type, match=str(theirs.value).replace("torch.Tensor", "mortice.Tensor")):
+        call(mt)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_what_pytorch_refuses_is_refused_by_the_same_error(call):
