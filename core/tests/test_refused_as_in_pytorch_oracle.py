@@ -1,4 +1,4 @@
-"""Arguments that PyTorch refuses, and these were taken: switches that are no bools, numbers with gradients, weights of nothing, bags that begin late."""
+"""Arguments that PyTorch refuses: switches that are no bools, numbers with gradients, weights of nothing, bags that begin late."""
 
 import pytest
 
