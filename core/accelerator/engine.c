@@ -212,6 +212,27 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     return t;
 }
 
+/* What a Python function, which has failed, makes of a call under its own names of the arguments, where they were NumPy's: see
+   `own_names` of misuse.py. */
+COLD static PyObject *renamed(PyObject *python, PyObject *const *args, size_t nargsf, PyObject *names) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+    PyObject *type, *error, *trace, *found = NULL;
+    PyErr_Fetch(&type, &error, &trace);
+    PyObject *own = PyObject_CallFunctionObjArgs(own_names, python, names, NULL);
+    if (own == Py_None) PyErr_Restore(Py_XNewRef(type), Py_XNewRef(error), Py_XNewRef(trace));
+    else if (own) found = PyObject_Vectorcall(python, args, nargsf, own);
+    Py_XDECREF(own);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return found;
+}
+
+__attribute__((noinline)) static PyObject *in_python(Fast *f, PyObject *const *args, size_t nargsf, PyObject *names) {
+    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names);
+    return found || !names ? found : renamed(f->python, args, nargsf, names);
+}
+
 static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
@@ -230,7 +251,7 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
         }
         Py_XDECREF(t);
     }
-    return PyObject_Vectorcall(f->python, args, nargsf, names);
+    return in_python(f, args, nargsf, names);
 }
 
 static int is_bound(PyObject *bound) { return bound == Py_None || PyLong_CheckExact(bound); }
@@ -466,7 +487,7 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
             Py_XDECREF(found);
         }
     }
-    return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
+    return done > 0 ? Py_NewRef(args[0]) : done ? NULL : in_python(f, args, nargsf, names);
 }
 
 /* Whether it has a class that takes calls over, or a list has something that does; classes of tensors count where they are to. */
@@ -529,6 +550,7 @@ static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t narg
         PyErr_Clear();
         found = PyObject_Vectorcall(f->python, args, nargsf, names);
     }
+    if (!found && names) found = renamed(f->python, args, nargsf, names);
     if (found || !PyErr_ExceptionMatches(PyExc_Exception)) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
@@ -822,7 +844,7 @@ COLD static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding, &members};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding, &members, &own_names};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)

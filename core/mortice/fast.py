@@ -62,7 +62,7 @@ def _install(op: type, as_view: Any) -> None:
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
-        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS,
+        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS, _own_names,
     )  # fmt: skip
     for made in _engine.install(classes, objects):
         replaced[made.__name__] = getattr(made.__objclass__, made.__name__)
@@ -75,6 +75,13 @@ def _install(op: type, as_view: Any) -> None:
     replaced["give_slots"] = graph.give_slots
     for module in (graph, node):
         vars(module)["give_slots"] = _engine.give_slots
+
+
+def _own_names(fn: Any, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    if fn.__module__.startswith("mortice.nn."):  # which PyTorch has in Python
+        return None
+    found: tuple[str, ...] | None = import_module("mortice.misuse").own_names(fn, names)
+    return found
 
 
 def install(op: type, as_view: Any) -> Any:

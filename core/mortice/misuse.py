@@ -15,10 +15,11 @@ from mortice import call, fast
 from mortice.dtype import DType
 from mortice.errors import DataError, switch
 from mortice.modes import beneath
+from mortice.op import _ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 _OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
@@ -32,11 +33,17 @@ _REFUSALS = {
 # Where a tensor that is no number refuses to be one; the function that asked for the number knows more.
 _CONVERSIONS = {"__bool__": "a number", "__index__": "an integer", "_scalar": "a number", "item": "a number"}
 _RAISING = (opmap["RAISE_VARARGS"], opmap["RERAISE"])
+# NumPy's names of arguments, and PyTorch's.
+_NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 _guarded: dict[Any, Any] = {}
 
 
 def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str, ...]) -> TypeError | None:
-    """Return the error for the argument that lacks an attribute or is of a wrong type; None where no argument is to blame."""
+    """Return the error for the argument that lacks an attribute or is of a wrong type; None where no argument is to blame.
+
+    What an op says of itself is then told of the function that called it.
+    """
+    _name_caller(fn, error)
     trace: Any = error.__traceback__
     asking = trace
     while trace is not None and trace.tb_next:
@@ -74,6 +81,20 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
             what = f"each of `{name}`" if several else f"`{name}`"
             return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {call.advice(error.obj)}")
     return None
+
+
+def _name_caller(fn: Any, error: Any) -> None:
+    """Put a function's name before what an op beneath it said of itself, which the user need not know; no program's calls."""
+    op, colon, text = str(error.args[0] if error.args else "").partition(": ")
+    name = fn.__name__.removeprefix("torch_").rstrip("_")
+    if not colon or op == name or fn.__name__[0] == "_" or not (op in _ops or op == vars(error).get("_told")):
+        return
+    trace: Any = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):
+        trace = trace.tb_next
+    if trace is None:
+        error.args = (f"{name}: {text}", *error.args[1:])
+        error._told = name
 
 
 def _ask(fn: Any, values: tuple[Any, ...], names: tuple[str, ...]) -> Any:
@@ -148,6 +169,13 @@ def parameters(fn: Callable[..., Any]) -> tuple[tuple[str | None, ...], frozense
         names = (*names[: code.co_argcount], *[None] * 16, *names[code.co_argcount :])
     maybe = frozenset([n for n in names if kinds.get(n) == "bool | None"])
     return names[:32], maybe.union([n for n in names if kinds.get(n) == "bool"]), maybe
+
+
+def own_names(fn: Callable[..., Any], names: Iterable[str]) -> tuple[str, ...] | None:
+    """Return a function's own names of the arguments that a call gives by NumPy's; None where that mends nothing."""
+    own = parameters(fn)[0]
+    made = tuple([_NUMPY[n] if n not in own and _NUMPY.get(n, "") in own else n for n in names])
+    return made if made != tuple(names) else None
 
 
 def check_switches(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *asked: Any) -> None:

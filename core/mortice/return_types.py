@@ -32,6 +32,14 @@ def named(name: str, fields: str) -> Any:
     return made
 
 
+def __getattr__(name: str) -> Any:
+    """Make PyTorch's type for the overload that takes `out=`, with the fields of the other."""
+    form = globals().get(name.removesuffix("_out"))
+    if name[0] == "_" or not name.endswith("_out") or form in (None, histogramdd) or not hasattr(form, "n_fields"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, named(name, " ".join(form._fields)))
+
+
 max = named("max", "values indices")
 min = named("min", "values indices")
 aminmax = named("aminmax", "min max")

@@ -62,6 +62,62 @@ def test_the_argument_is_named(call: Callable[[], object], text: str) -> None:
     assert caught.value.__cause__ is caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("call", "same"),
+    [
+        (lambda x: mt.add(x1=x, x2=x, alpha=3), lambda x: mt.add(x, x, alpha=3)),
+        (lambda x: mt.maximum(x, x2=x), lambda x: mt.maximum(x, x)),
+        (lambda x: x.clone().mul_(x2=x), lambda x: x.clone().mul_(x)),
+        (lambda x: x.sub(x2=2), lambda x: x.sub(2)),
+        (lambda x: mt.sin(x=x), mt.sin),
+        (lambda x: mt.sum(a=x, axis=0, keepdims=True), lambda x: mt.sum(x, 0, True)),
+        (lambda x: mt.unsqueeze(a=x, axis=1), lambda x: mt.unsqueeze(x, 1)),
+        (lambda x: F.softplus(x=x), F.softplus),
+    ],
+)
+def test_arguments_go_by_the_names_of_numpy(call: Callable[[Any], Any], same: Callable[[Any], Any]) -> None:
+    x = mt.tensor([1.0, -2.0])
+    assert call(x).tolist() == same(x).tolist()
+
+
+def test_names_of_numpy_beside_the_own_and_where_they_stand_for_nothing() -> None:
+    x = mt.ones(2)
+    with pytest.raises(TypeError, match="multiple values for argument 'input'"):
+        mt.add(x, x=x)
+    for call, name in ((mt.sin, "x2"), (F.relu, "x"), (mt.add, "axis"), (mt.squeeze, "x1_")):
+        with pytest.raises(TypeError, match=f"got an unexpected keyword argument '{name}'"):
+            call(x, **{name: x})
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: F.relu6(x), "relu6"),
+        (lambda x: F.relu6(x, inplace=True), "relu6"),
+        (lambda x: F.l1_loss(x, x), "l1_loss"),
+        (lambda x: F.softmin(x.to(mt.complex64), 0), "softmin"),
+        (lambda x: F.avg_pool1d(x[None], 1), "avg_pool1d"),
+        (lambda x: mt.addmm(x, x[None], x[:, None]), "addmm"),
+        (lambda x: x.dot(x), "dot"),
+        (lambda x: mt.var_mean(x), "var_mean"),
+        (lambda x: mt.max(x.to(mt.complex64), 0), "max"),
+        (lambda x: mt.expand_copy(mt.ones(3), (5,)), "expand_copy"),
+        (lambda x: mt.nn.CELU()(x), "celu"),
+    ],
+)
+def test_a_function_of_ops_speaks_for_what_it_is_made_of(call: Callable[[mt.Tensor], object], name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^{name}: "):
+        call(mt.tensor([True, False]))
+
+
+def test_an_op_that_a_program_calls_speaks_for_itself() -> None:
+    def distance(a: mt.Tensor, b: mt.Tensor) -> mt.Tensor:
+        return mt.sub(a, b.bool())
+
+    with pytest.raises(RuntimeError, match="^sub: "):
+        F.triplet_margin_with_distance_loss(*[mt.ones(1, 2)] * 3, distance_function=distance)
+
+
 def test_a_tensor_that_a_program_takes_for_a_number_is_no_argument() -> None:
     class Size:
         def __index__(self) -> int:

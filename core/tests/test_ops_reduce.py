@@ -45,6 +45,16 @@ def test_dims_and_numpy_names():
     assert x.all(()).shape == (2, 3)
 
 
+def test_results_put_into_out_have_types_of_their_own():
+    out = mt.empty(2), mt.empty(2, dtype=mt.int64)
+    found = mt.max(mt.tensor([[1.0, 3.0], [5.0, 2.0]]), 1, out=out)
+    assert type(found) is mt.return_types.max_out is not mt.return_types.max
+    assert found.values is out[0] and found.indices.tolist() == [1, 0]
+    assert type(mt.sort(mt.ones(2), out=out)) is mt.return_types.sort_out
+    for name in ("histogramdd_out", "no_out", "named_out", "_repr_out"):
+        assert not hasattr(mt.return_types, name)
+
+
 def test_empty():
     assert mt.zeros(0).sum().item() == 0.0
     assert mt.zeros(0, 3).prod(0).tolist() == [1.0, 1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Arguments that PyTorch refuses, and these were taken: switches that are no bools, weights of nothing, bags that begin late."""
+"""Arguments that PyTorch refuses: switches that are no bools, numbers with gradients, weights of nothing, bags that begin late."""
 
 import pytest
 
@@ -20,8 +20,36 @@ CALLS = {
     "index_put_": lambda t: t.zeros(2).index_put_((t.tensor([1]),), t.ones(1), accumulate="yes"),
     "randint without a size": lambda t: t.randint(3, 5),
     "randint, a float": lambda t: t.randint(0, 5.5, (2,)),
+    "arange, an end with a gradient": lambda t: t.arange(t.tensor(3.0, requires_grad=True)),
+    "arange, a start with a gradient": lambda t: t.arange(t.tensor(0.0, requires_grad=True), 3.0),
+    "arange, an end with dims": lambda t: t.arange(t.ones(1)),
+    "threshold with a gradient": lambda t: t.nn.functional.threshold(t.ones(3), t.tensor(0.5, requires_grad=True), 1.0),
+    "threshold, a value with a gradient": lambda t: t.threshold(t.ones(3), 0.5, t.tensor(1.0, requires_grad=True)),
+    "hardtanh": lambda t: t.nn.functional.hardtanh(t.ones(3), t.tensor(-0.5, requires_grad=True)),
+    "hardshrink": lambda t: t.hardshrink(t.ones(3), t.tensor(0.5, requires_grad=True)),
+    "softshrink": lambda t: t.nn.functional.softshrink(t.ones(3), t.tensor(0.5, requires_grad=True)),
+    "pad": lambda t: t.nn.functional.pad(t.ones(3), (1, 1), value=t.tensor(0.5, requires_grad=True)),
+    "huber_loss": lambda t: t.nn.functional.huber_loss(t.ones(3), t.ones(3), delta=t.tensor(0.5, requires_grad=True)),
     "unfold": lambda t: t.nn.functional.unfold(t.ones(3, 3), 2),
 }
+
+
+TEXTS = {
+    "indices into nothing": lambda t: t.empty(10, 0)[:, [0, 1]],
+    "unravel_index, a tensor for the shape": lambda t: t.unravel_index(t.tensor(1), t.tensor([1, 2])),
+    "unravel_index, a word in the shape": lambda t: t.unravel_index(t.tensor(1), (2, "a")),
+    "unravel_index, a float for the shape": lambda t: t.unravel_index(t.tensor(1), 2.0),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", TEXTS.values(), ids=TEXTS)
+def test_what_pytorch_refuses_is_refused_in_its_words(call):
+    torch = pytest.importorskip("torch")
+    with pytest.raises((TypeError, IndexError)) as theirs:
+        call(torch)
+    with pytest.raises(theirs.type, match=str(theirs.value).replace("torch.Tensor", "mortice.Tensor")):
+        call(mt)
 
 
 @pytest.mark.oracle

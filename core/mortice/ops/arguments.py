@@ -6,20 +6,19 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mortice.misuse import check_switches, hands_over, parameters
+from mortice.misuse import check_switches, hands_over, own_names, parameters
 from mortice.tensor import TensorBase
 
 
 def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
+    """Let a function take arguments by NumPy's names too, as PyTorch does; what is a switch must be a bool."""
     asked = parameters(fn)
+    known = frozenset(asked[0])
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs:
-            kwargs["dim"] = kwargs.pop("axis")
-        if "keepdims" in kwargs:
-            kwargs["keepdim"] = kwargs.pop("keepdims")
+        if kwargs and not known.issuperset(kwargs) and (own := own_names(fn, kwargs)):
+            kwargs = dict(zip(own, kwargs.values()))
         if asked[1]:
             check_switches(fn, args, kwargs, *asked)
         try:

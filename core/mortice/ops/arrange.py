@@ -330,7 +330,12 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Return, for flat positions in a shape, the index along each dim."""
     if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
-    sizes = tuple(as_sizes("unravel_index", (shape,)))
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in sizes:
+        if not hasattr(n, "__index__") or isinstance(n, TensorBase):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {tuple(sizes)}")
     indices = cast(indices, int64)

@@ -31,7 +31,7 @@ from mortice.modes import special
 from mortice.notice import warn
 from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
-from mortice.rules import as_stored, hold, number_of, rounded
+from mortice.rules import as_stored, hold, rounded
 from mortice.settings import settings
 from mortice.shape import Size, check_sizes, missing, out_of_memory
 from mortice.tensor import TensorBase, make
@@ -75,7 +75,7 @@ def full(
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
     if out is not None:
         dtype, device = kind_of("full", out, dtype, device, layout)
-    value = number(number_of("full", "fill_value", fill_value))
+    value = number(fill_value, "full", "fill_value")
     if dtype is None:  # an array library's own bool is, to PyTorch, just some number
         odd = type(value) is bool and fill_value is not value and not isinstance(fill_value, TensorBase)
         dtype = get_default_dtype() if odd else scalar_dtype(value)
@@ -235,7 +235,7 @@ def full_like(
     layout: Any = None, memory_format: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the same shape, dtype and device with one number."""
-    value = number(number_of("full_like", "fill_value", fill_value))
+    value = number(fill_value, "full_like", "fill_value")
     return _like("full_like", input, value, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
@@ -269,7 +269,7 @@ def new_full(
     layout: Any = None, pin_memory: bool | None = False,
 ) -> Any:  # fmt: skip
     """Fill the given size with one number, in this tensor's dtype and on its device."""
-    value = number(number_of("new_full", "fill_value", fill_value))
+    value = number(fill_value, "new_full", "fill_value")
     return _like("new_full", self, value, dtype, device, requires_grad, pin_memory, check_sizes("new_full", (size,)))
 
 
@@ -321,7 +321,7 @@ def _arange(
     start, end = _ends("arange", start, end)
     whole = start.__class__ is end.__class__ is step.__class__ is int
     if not whole:
-        start, end, step = map(number, (start, end, step))
+        start, end, step = [number(v, "arange", n) for v, n in zip((start, end, step), ("start", "end", "step"))]
         whole = all([isinstance(v, int) for v in (start, end, step)])
     if out is not None:
         dtype, device = kind_of("arange", out, dtype, device)
@@ -477,7 +477,7 @@ def logspace(
     dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where, computes=True)
     if dtype.kind in "iu":
         start, end = int(start), int(end)
-    base = float(number(base))
+    base = float(number(base, "logspace", "base"))
     if dtype is float32 and steps != 1:  # as in PyTorch, of numbers that are float32
         start, end = rounded(start, dtype), rounded(end, dtype)
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)

@@ -25,6 +25,7 @@ from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.movement import cast, clone, transfer
+from mortice.rules import number_of
 from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import INFERENCE, TensorBase, make
 
@@ -146,11 +147,13 @@ def is_sequence(value: Any) -> bool:
     return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, (dict, str, bytes))
 
 
-def number(value: Any) -> Any:
-    """Return a number, such as a leaf of nested data, as Python has it."""
+def number(value: Any, name: str = "", argument: str = "") -> Any:
+    """Return a number, such as a leaf of nested data, as Python has it; for a function's argument a tensor may have no gradient."""
     if type(value) in _NUMBERS:
         return value
     if isinstance(value, TensorBase):
+        if name and value.numel() == 1:
+            return number_of(name, argument, value)
         if value.numel() != 1:
             what = "integer tensors of a single element can be converted to an index"
             if value.dtype.kind not in "ui":

@@ -61,6 +61,8 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     """Refuse indices outside [-n, n) and wrap negative ones; reads the indices once."""
     if not prod(indices.shape):
         return indices
+    if not n:
+        raise IndexError(f"{name}: index is out of bounds for dimension with size 0; got {tuple(indices.shape)} for dimension {dim}.")
     wrong = lambda bad: IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")
     ends = refuse_outside(indices, -n, n - 1, wrong)
     # Where they were not read, any may be negative.

@@ -52,7 +52,7 @@ _hardtanh.vjp(x=lambda k, g, x, low, high: k.hardtanh_grad(g, x, low=low, high=h
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Limit to [min_val, max_val]."""
-    min_val, max_val = number(min_val), number(max_val)
+    min_val, max_val = number(min_val, "hardtanh", "min_val"), number(max_val, "hardtanh", "max_val")
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
         if input.dtype.kind == "u" and min_val < 0:
             raise DTypeError(f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; got {min_val}.")
@@ -134,11 +134,12 @@ _threshold.vjp(
 
 def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
     """Replace what does not exceed `threshold` by `value`."""
+    threshold, value = number(threshold, "threshold", "threshold"), number(value, "threshold", "value")
     if isinstance(input, TensorBase) and input.dtype.kind in "uif":
         d = input.dtype
-        threshold = hold("threshold", number(threshold), float32 if d.kind == "f" and d.itemsize == 2 else d)
-        value = hold("threshold", number(value), d)
-    return _threshold(input, limit=number(threshold), value=number(value), out=out)
+        threshold = hold("threshold", threshold, float32 if d.kind == "f" and d.itemsize == 2 else d)
+        value = hold("threshold", value, d)
+    return _threshold(input, limit=threshold, value=value, out=out)
 
 
 @op(shape=same, kernel="hardshrink", name="hardshrink", dtypes="f")
@@ -154,7 +155,7 @@ _hardshrink.vjp(
 
 def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    lambd = number(lambd)
+    lambd = number(lambd, "hardshrink", "lambd")
     if isinstance(input, TensorBase) and input.dtype.kind == "f":
         hold("hardshrink", lambd, input.dtype)
     return _hardshrink(input, lambd=lambd, out=out)
@@ -173,7 +174,7 @@ _softshrink.vjp(
 
 def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Move towards 0 by lambd, no further than 0."""
-    lambd = number(lambd)
+    lambd = number(lambd, "softshrink", "lambd")
     most = finfo(input.dtype).max if isinstance(input, TensorBase) and input.dtype.kind == "f" else lambd
     if not 0 <= lambd <= most:
         raise ShapeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {input.dtype.name}, but found {lambd}.")

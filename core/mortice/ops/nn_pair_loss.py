@@ -91,7 +91,7 @@ _smooth_l1_loss.vjp(
 
 def smooth_l1_loss(input: Any, target: Any, reduction: str, beta: float) -> Any:
     """Return the smooth absolute differences, reduced."""
-    return _smooth_l1_loss(*_together("smooth_l1_loss", input, target), reduction=reduction, beta=number(beta))
+    return _smooth_l1_loss(*_together("smooth_l1_loss", input, target), reduction=reduction, beta=number(beta, "smooth_l1_loss", "beta"))
 
 
 @op(shape=_reduced_shape, name="huber_loss", dtypes="f", grad_name="HuberLossBackward0")
@@ -113,7 +113,7 @@ _huber_loss.vjp(
 
 def huber_loss(input: Any, target: Any, reduction: str, delta: float) -> Any:
     """Return Huber's function of the differences, reduced."""
-    loss = _huber_loss(*_together("huber_loss", input, target), reduction=reduction, delta=number(delta))
+    loss = _huber_loss(*_together("huber_loss", input, target), reduction=reduction, delta=number(delta, "huber_loss", "delta"))
     return cast(loss, input.dtype)  # also beside a wider target
 
 

@@ -125,7 +125,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
         raise no_tensor("pad", "input", input)
     constant = mode == "constant"
     widths = _widths(input.shape, tuple([p.__index__() for p in pad]), mode, None if constant else value or None)
-    value = as_stored(hold("pad", number(value or 0), input.dtype), input.dtype) if constant else 0
+    value = as_stored(hold("pad", number(value or 0, "pad", "value"), input.dtype), input.dtype) if constant else 0
     return _pad_border(contiguous(input) if mode == "circular" else input, widths=widths, mode=mode, value=value)
 
 

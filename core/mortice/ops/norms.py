@@ -89,7 +89,7 @@ def vector_norm(
     """Return the norm of vectors along dims, of the flat tensor by default."""
     input = as_dtype("linalg.vector_norm", input, dtype)
     if hasattr(ord, "item"):
-        ord = number(ord)
+        ord = number(ord, "linalg.vector_norm", "ord")
     _real_order("linalg.vector_norm", ord)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg.vector_norm: expected ord to be a number; got {type(ord).__name__}.")

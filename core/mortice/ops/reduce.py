@@ -110,7 +110,8 @@ def write_all(name: str, out: Any, made: Any) -> Any:
         return made
     if len(out) != len(made):
         raise TypeError(f"{name}: expected out to have {len(made)} Tensors; got {len(out)}.")
-    return type(made)(*[_call.WRITE_OUT(name, o, t) for o, t in zip(out, made)])
+    form: Any = getattr(return_types, f"{type(made).__name__}_out", type(made))
+    return form(*[_call.WRITE_OUT(name, o, t) for o, t in zip(out, made)])
 
 
 def flat_axis(x: Any, dim: Any, name: str) -> tuple[Any, int, bool]:

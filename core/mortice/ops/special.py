@@ -230,7 +230,7 @@ _logit.vjp(x=_logit_back, jvp="elementwise")
 
 def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
     """Return log(x / (1 - x)), of x limited to [eps, 1 - eps] where eps is given."""
-    return _logit(input, eps=None if eps is None else number(eps), out=out)
+    return _logit(input, eps=None if eps is None else number(eps, "logit", "eps"), out=out)
 
 
 def _log_times(k: Any, x: Any, y: Any, log: Any) -> Any:
