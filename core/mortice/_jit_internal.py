@@ -1,13 +1,13 @@
 """What code for PyTorch's scripts takes from `torch._jit_internal` and `torch.jit.annotations`: names of types, and identities."""
 
 from collections.abc import Callable
-from typing import *  # type: ignore[assignment] # noqa: F403
+from typing import *  # noqa: F403
 from typing import Any
 
-from mortice.jit import _overload, _overload_method, unused
+from mortice.jit import unused
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list  # a list of so many, or one number for all
-_copy_to_script_wrapper = unused
+_copy_to_script_wrapper = _overload = _overload_method = unused
 
 
 def boolean_dispatch(
