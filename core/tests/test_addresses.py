@@ -107,6 +107,7 @@ LEAD = [
     ("fx.experimental.proxy_tensor", "get_proxy_mode", eval_frame.get_proxy_mode),
     ("_jit_internal", "Optional", Optional),
     ("jit.annotations", "Optional", Optional),
+    ("jit.annotations", "BroadcastingList2", list),
     ("nn.parallel._functions", "Gather", importlib.import_module("mortice.nn.parallel.scatter_gather").Gather),
     ("optim._muon", "Muon", mt.optim.Muon),
     ("optim.adadelta", "Adadelta", mt.optim.Adadelta),
@@ -144,6 +145,14 @@ def test_an_address_leads_to_what_is_elsewhere(address: str, name: str, here: ob
     module = importlib.import_module(f"mortice.{address}")
     assert getattr(module, name) == here and name in dir(module)
     assert not hasattr(module, "no_such_name")
+
+
+def test_what_code_for_scripts_is_written_with_leaves_functions_as_they_are() -> None:
+    internal = importlib.import_module("mortice._jit_internal")
+    keep, drop = (lambda x, flag=True: (x, flag)), (lambda x, flag=False: x)
+    chosen = internal.boolean_dispatch("flag", 1, False, keep, drop, "here", "chosen")
+    assert chosen(3) == 3 and chosen(3, True) == chosen(3, flag=True) == (3, True) and chosen.__name__ == "chosen"
+    assert internal._copy_to_script_wrapper(keep) is internal._overload(keep) is internal._overload_method(keep) is keep
 
 
 def test_addresses_below_a_package_are_its_attributes() -> None:

@@ -75,6 +75,14 @@ from mortice.nn import functional as F
             "Predict after .eval(); drop_last=True leaves out a last batch of 1.",
         ),
         (
+            lambda: F.group_norm(mt.zeros(1, 4, 1, 1), 4), ValueError,
+            "Expected more than 1 value per channel when training, got input size [1, 4, 1, 1]",
+        ),
+        (
+            lambda: F.group_norm(mt.zeros(1, 3), 2), ValueError,
+            "Expected more than 1 value per channel when training, got input size [1, 2]",
+        ),
+        (
             lambda: F.max_pool2d(mt.zeros(1, 1, 4, 4), 2, padding=2), RuntimeError,
             "max_pool2d: pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and "
             "dilation=1",

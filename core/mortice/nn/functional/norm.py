@@ -10,16 +10,14 @@ from mortice import _nn
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
 
-def _more_than_one(size: Any, per_sample: bool) -> None:
+def _more_than_one(size: Any, per_sample: bool, advice: str = "") -> None:
     """Refuse training on one value a channel, of which variance says nothing."""
-    size = tuple(size)
     count = 1 if per_sample else size[0]
     for n in size[2:]:
         count *= n
     if count == 1:
         kind = "spatial element" if per_sample else "value per channel"
-        advice = "" if per_sample else ". Predict after .eval(); drop_last=True leaves out a last batch of 1."
-        raise ValueError(f"Expected more than 1 {kind} when training, got input size {mortice.Size(size)}{advice}")
+        raise ValueError(f"Expected more than 1 {kind} when training, got input size {size}{advice}")
 
 
 def batch_norm(
@@ -28,7 +26,7 @@ def batch_norm(
 ) -> Any:  # fmt: skip
     """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones."""
     if training:
-        _more_than_one(input.shape, False)
+        _more_than_one(input.shape, False, ". Predict after .eval(); drop_last=True leaves out a last batch of 1.")
     if eps < 0.0 or training and eps == 0.0:
         raise ValueError(f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
     return _nn.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -59,8 +57,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     shape = tuple(input.shape)
-    if num_groups > 0 and shape[1] % num_groups == 0:
-        _more_than_one((shape[0] * shape[1] // num_groups, num_groups, *shape[2:]), False)
+    if num_groups > 0:
+        _more_than_one([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]], False)
     return _nn.group_norm(input, num_groups, weight, bias, eps)
 
 
