@@ -195,7 +195,7 @@ template <class T> void ConvPlanner<T>::lay_out() {
     bool gathers = plan.dense || !plan.staged;
     // A tile is of as many places as the panels' rows leave registers for, of more where what comes in stays near for all panels:
     // then each of many outputs is written in long runs, unless rows that go out by themselves are short.
-    const bool by_rows = plan.band[2] % lanes == 0 && plan.band[2] != plan.pitch;
+    const bool by_rows = plan.band[2] % lanes == 0 && (plan.out_step[1] != 1 || plan.band[2] != plan.size[2]);
     const bool short_rows = by_rows && plan.band[2] * static_cast<int64_t>(sizeof(T)) < LONG_ROW;
     const bool near = plan.dense || (deepest <= DEEPEST && plan.outputs > 2 && !short_rows);
     plan.tile = (near ? DENSE_VECTORS : plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
