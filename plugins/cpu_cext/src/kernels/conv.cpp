@@ -152,22 +152,26 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
         }
         bool direct = count % L == 0 && straight(t, line, start, count);
         const T *filters = phase.filters + t.group * p.kernel_z * p.panel_rows * phase.depth;
-        for (int64_t m = 0; m < p.outputs;) {
-            int64_t left = p.outputs - m;
-            int rows = panel_rows(left);
-            bool whole = direct && rows <= left;
-            T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
-            int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
-            if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false, at);
-            for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
-                if (t.slices[j] >= 0) {
-                    const T *a = filters + (j * p.panel_rows + m) * phase.depth;
-                    product(rows, vectors, phase.depth, a, b + s * t.slice_step, offset, c, ldc, s > 0, at);
-                    s++;
-                }
-            if (!whole) emit(t, line, m, least(rows, left), start, count, t.block, ld);
-            m += rows;
-        }
+        // Of many rows as many at once as a first-level cache holds: all filters pass by these.
+        const int64_t some = phase.depth > DEEP ? DEEP / 2 : most(phase.depth, 1);
+        for (int64_t k = 0; k == 0 || k < phase.depth; k += some)
+            for (int64_t m = 0; m < p.outputs;) {
+                int64_t left = p.outputs - m, depth = least(some, phase.depth - k);
+                int rows = panel_rows(left);
+                bool whole = direct && rows <= left;
+                T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
+                if (!whole && some < phase.depth) c += m * ld;
+                int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
+                if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false, at);
+                for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
+                    if (t.slices[j] >= 0) {
+                        const T *a = filters + (j * p.panel_rows + m) * phase.depth + k * rows;
+                        product(rows, vectors, depth, a, b + s * t.slice_step, offset + k, c, ldc, s > 0 || k > 0, at);
+                        s++;
+                    }
+                if (!whole && k + some >= phase.depth) emit(t, line, m, least(rows, left), start, count, c, ld);
+                m += rows;
+            }
     }
 }
 
