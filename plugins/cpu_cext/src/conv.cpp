@@ -3,15 +3,12 @@
 #include <atomic>
 
 #include "blas.hpp"
-#include "conv_plan.hpp"
+#include "conv_products.hpp"
 #include "families.hpp"
-#include "parallel.hpp"
 
 namespace mortice {
 
 namespace {
-
-int64_t grain_for(double work) { return std::max<int64_t>(1, static_cast<int64_t>(1e6 / std::max(work, 1.0))); }
 
 constexpr int64_t PACK_CHANNELS = 16;
 
@@ -68,16 +65,11 @@ int64_t crop(Window &w) {
     return first;
 }
 
-constexpr int64_t FEW_WINDOWS = 32, FEW_GRADIENTS = 64;  // gradients save more: their filters would be read across
-constexpr int64_t MANY_WEIGHTS = 1 << 14;
-constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
 constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
 constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
 constexpr int64_t SINGLE_PLACES = 1 << 15;
 constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
 constexpr int64_t OUTER_GRADIENTS = 1 << 16;
-constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
-constexpr int64_t PARTS_ELEMENTS = 1 << 21;
 
 // ---- one channel a group ----
 
@@ -158,87 +150,6 @@ template <class T> void depth_sums(ConvDepth<T> &d, T *out) {
             }
 }
 
-// ---- few windows of large filters, which are read once, as they lie ----
-
-// Of the taps left by `crop`, there must be enough.
-bool few_windows(const Window &w, int64_t few) {
-    int64_t windows = w.samples * w.count[0] * w.count[1] * w.count[2], taps = w.filter_taps();
-    return w.groups == 1 && windows * taps <= few * w.taps() && w.inputs * w.outputs * taps >= MANY_WEIGHTS;
-}
-
-// Windows times filters, turned or not: in blocks by the shape, as other widths might be added up in another order.
-template <class T>
-void multiply_few(bool turned, int64_t windows, int64_t columns, int64_t depth, const T *x, const T *weight, T *out) {
-    const int64_t block = turned ? (std::max<int64_t>(64, 4 * windows) + 15) / 16 * 16 : 512;
-    const double work = static_cast<double>(windows) * static_cast<double>(block * depth);
-    parallel_for((columns + block - 1) / block, grain_for(work), [&](int64_t begin, int64_t end) {
-        for (int64_t low = begin * block, high; low < std::min(end * block, columns); low = high) {
-            high = std::min(low + block, columns);
-            gemm(false, turned, windows, high - low, depth, T(1), x, depth, weight + (turned ? low * depth : low),
-                 turned ? depth : columns, T(0), out + low, columns);
-        }
-    });
-}
-
-// Calls one(element of the image or -1) for each tap of a window, in order.
-template <class F> inline void over_taps(const Window &w, int64_t window, F one) {
-    int64_t at[3] = {window / w.count[2] / w.count[1], window / w.count[2] % w.count[1], window % w.count[2]};
-    for (int a = 0; a < 3; a++) at[a] = at[a] * w.stride[a] - w.padding[a];
-    for (int64_t z = 0, k = at[0]; z < w.kernel[0]; z++, k += w.dilation[0])
-        for (int64_t y = 0, j = at[1]; y < w.kernel[1]; y++, j += w.dilation[1]) {
-            bool row = k >= 0 && k < w.size[0] && j >= 0 && j < w.size[1];
-            for (int64_t x = 0, l = at[2]; x < w.kernel[2]; x++, l += w.dilation[2])
-                one(row && l >= 0 && l < w.size[2] ? (k * w.size[1] + j) * w.size[2] + l : -1);
-        }
-}
-
-template <class T> void conv_of_few(const Window &w, const T *x, const T *weight, T *out) {
-    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
-    int64_t volume = w.size[0] * w.size[1] * w.size[2];
-    need_blas();
-    Scratch<T> gathered(windows * depth), products(windows * w.outputs);
-    Unlocked free(windows * w.outputs * depth);
-    T *to = gathered;
-    parallel_for(windows, grain_for(4.0 * depth), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++)
-            for (int64_t c = 0; c < w.inputs; c++) {
-                const T *from = x + (i / places * w.inputs + c) * volume;
-                T *own = to + i * depth + c * taps;
-                over_taps(w, i % places, [&](int64_t at) { *own++ = at < 0 ? T(0) : from[at]; });
-            }
-    });
-    multiply_few(true, windows, w.outputs, depth, gathered.get(), weight, products.get());
-    for (int64_t n = 0; n < w.samples; n++)
-        conv_set<T>().turn(out + n * places * w.outputs, places, products + n * places * w.outputs, w.outputs, w.outputs, places);
-}
-
-// All products of gradients and filters first, then what each element of the image gets of them.
-
-template <class T> void input_grad_of_few(const Window &w, const T *g, const T *weight, T *out) {
-    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
-    int64_t volume = w.size[0] * w.size[1] * w.size[2];
-    need_blas();
-    Scratch<T> turned(windows * w.outputs), products(windows * depth);
-    Unlocked free(windows * w.outputs * depth);
-    for (int64_t n = 0; n < w.samples; n++)
-        conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
-    multiply_few(false, windows, depth, w.outputs, turned.get(), weight, products.get());
-    parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            T *to = out + i * volume;
-            std::fill_n(to, volume, T(0));
-            const T *from = products + i / w.inputs * places * depth + i % w.inputs * taps;
-            for (int64_t p = 0; p < places; p++, from += depth) {
-                const T *own = from;
-                over_taps(w, p, [&](int64_t at) {
-                    if (at >= 0) to[at] += *own;
-                    own++;
-                });
-            }
-        }
-    });
-}
-
 // ---- windows of 3 x 3, in tiles of four ----
 
 // Of channels, outputs, tiles of a sample: of all samples never, or one alone might differ from itself in a batch.
@@ -307,34 +218,6 @@ bool run_in_tiles(ConvTiles &t) {
         for (int64_t i = begin; i < end; i++) set.tiles(t, own, i);
     });
     return true;
-}
-
-// ---- windows of a single place ----
-
-constexpr int64_t POINTS_OUTPUTS = 48, POINTS_CHANNELS = 8, POINTS_PLACES = 96;  // fewer are sooner done in place
-constexpr double POINTS_WORK = 1.6e7;  // multiply-adds of a task
-
-// Places side by side, each a window: a sample is a matrix, which the filters multiply where it lies. Their outputs are written
-// row by row; a tile of places for all outputs at once would touch a page for each of them. False where that is not so, or
-// nothing would be gained: by the shape of a sample, as the tasks are cut by it.
-template <class T> bool by_points(const Window &w, bool backward, const T *source, const T *weight, T *out) {
-    int64_t m = backward ? w.inputs : w.outputs, k = backward ? w.outputs : w.inputs, n = w.count[0] * w.count[1] * w.count[2];
-    bool fit = cpu_level() == LEVEL_AVX512 && w.groups == 1 && w.filter_taps() == 1;
-    fit = fit && m >= POINTS_OUTPUTS && k >= POINTS_CHANNELS && n >= POINTS_PLACES;
-    for (int a = 0; a < 3; a++) fit = fit && w.stride[a] == 1 && w.padding[a] == 0 && w.count[a] == w.size[a];
-    if (!fit) return false;
-    double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    int64_t tiles = (n + 31) / 32, parts = std::clamp<int64_t>(static_cast<int64_t>(work / POINTS_WORK), 1, (tiles + 3) / 4);
-    std::atomic<bool> done{true};
-    Unlocked free(static_cast<int64_t>(std::min(work * static_cast<double>(w.samples), 1e15)));
-    parallel_for(w.samples * parts, grain_for(work / static_cast<double>(parts)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end && done.load(std::memory_order_relaxed); i++) {
-            int64_t sample = i / parts, part = i % parts, low = tiles * part / parts * 32, high = std::min(tiles * (part + 1) / parts * 32, n);
-            if (!gemm_packed(backward, m, high - low, k, weight, w.inputs, source + sample * k * n + low, n, out + sample * m * n + low, n))
-                done.store(false, std::memory_order_relaxed);
-        }
-    });
-    return done;
 }
 
 // ---- the operations ----
@@ -446,9 +329,9 @@ template <class T> bool weight_grad_outer(const Window &w, const T *g, const T *
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
     int64_t unit = plan.band[0] * ((plan.band[1] + 1) / 2) * ((plan.band[2] + 1) / 2);
-    if (tiles) s.tiles_room = 16 * (unit * (s.tile_room + s.output_block) + 2 * TILES_APART);
-    for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room}) *room = (*room + 15) / 16 * 16;
-    int64_t room = s.copy_room + s.g_room + s.row_room + s.tiles_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
+    s.tiles_room = tiles ? 16 * (unit * (s.tile_room + s.output_block) + 2 * TILES_APART) : places * set.tile;
+    for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room, &s.tiles_room}) *room = (*room + 15) / 16 * 16;
+    int64_t room = s.copy_room + s.g_room + s.row_room + s.tiles_room + 2 * places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
     room = (room + 31) / 16 * 16;
     Scratch<T> sums(total * s.parts), rooms(room * num_threads());
     s.sums = sums;
@@ -512,6 +395,7 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(true, false, w.outputs, depth, w.samples, T(1), g, w.outputs, x, depth, T(0), out, depth);
     }
+    if (weight_grad_by_points(w, g, x, out)) return;
     ConvDepth<T> d{};
     if (depthwise(w, false, d)) {
         d.source = x, d.g = g;
@@ -560,10 +444,7 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
         for (int64_t i = begin; i < end; i++) set.sums(s, own, i);
     });
     if (s.parts == 1) return;
-    parallel_for(weights, 1 << 14, [&](int64_t begin, int64_t end) {
-        memcpy(out + begin, s.sums + begin, (end - begin) * sizeof(T));
-        for (int64_t i = 1; i < s.parts; i++) set.add(out + begin, s.sums + i * weights + begin, end - begin);
-    });
+    add_parts<T>(out, s.sums, s.parts, weights);
 }
 
 // ---- arguments ----

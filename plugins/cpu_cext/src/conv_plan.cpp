@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t COPY_BYTES = 384 << 10;  // of a task's part of the image: what stays in a second-level cache
 constexpr int MOST_VECTORS = 8;
 constexpr int64_t DENSE_VECTORS = 15;      // of gathered places: filters are read once for all of them
-constexpr int64_t DEEPEST = 512;           // rows gathered at once, as in the kernel
+constexpr int64_t DEEPEST = 512;           // rows taken at once, as in the kernel
 constexpr int64_t LONG_ROW = 400;          // bytes of a row of outputs
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -195,12 +195,12 @@ template <class T> void ConvPlanner<T>::lay_out() {
     bool gathers = plan.dense || !plan.staged;
     // A tile is of as many places as the panels' rows leave registers for, of more where what comes in stays near for all panels:
     // then each of many outputs is written in long runs, unless rows that go out by themselves are short.
-    const bool by_rows = plan.band[2] % lanes == 0 && plan.band[2] != plan.pitch;
+    const bool by_rows = plan.band[2] % lanes == 0 && (plan.out_step[1] != 1 || plan.band[2] != plan.size[2]);
     const bool short_rows = by_rows && plan.band[2] * static_cast<int64_t>(sizeof(T)) < LONG_ROW;
     const bool near = plan.dense || (deepest <= DEEPEST && plan.outputs > 2 && !short_rows);
     plan.tile = (near ? DENSE_VECTORS : plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
     plan.pack_room = gathers ? (plan.dense ? std::min(deepest, DEEPEST) : deepest) * plan.tile + lanes : 0;
-    plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * plan.tile + lanes;
+    plan.block_room = (plan.dense || deepest > DEEPEST ? plan.panel_rows : conv_set<T>().panel) * plan.tile + lanes;
     plan.block_room = divide_up(plan.block_room, 16) * 16;
     // Each room starts at a cache line.
     plan.copy_room = divide_up(plan.copy_room, 16) * 16;

@@ -75,7 +75,8 @@ template <class T> static bool straight(const Tile<T> &t, const Line &line, int6
 
 INLINE int panel_rows(int64_t left) { return left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left); }
 
-constexpr int MOST_RUNS = 16 * 16;  // the widest tile, place by place
+constexpr int MOST_VECTORS = 16;              // of a tile
+constexpr int MOST_RUNS = MOST_VECTORS * 16;  // the same, place by place
 constexpr int64_t DEEP = 512;  // rows gathered at once: they are to stay near while all filters pass by
 
 template <class T>
@@ -111,24 +112,25 @@ static void run_gathered(const Tile<T> &t, const Line &line, int64_t start, int6
     if (!direct) emit(t, line, 0, p.outputs, start, count, t.block, ld);
 }
 
-// All places of a line: vectors of them, which lie `apart`, times panels of filters.
+// All places of a line, vector by vector, times panels of filters.
 template <class T>
-static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step,
-                     int64_t apart = LANES<T>) {
+static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step) {
     constexpr int L = LANES<T>;
     const ConvPlan<T> &p = t.p;
     const ConvPhase<T> &phase = t.phase;
-    int64_t ld = p.tile, slices = 0;
+    int64_t ld = p.tile, slices = 0, across = line.columns % L ? total : line.columns / L;  // vectors of a row
     for (int64_t j = 0; j < p.kernel_z; j++) slices += t.slices[j] >= 0;
     for (int64_t start = 0, count; start < total; start += count) {
         count = total - start;
         if (count > ld) count = count > ld + L ? ld : (ld / L + 1) / 2 * L;  // one vector alone waits for its own sums
         int64_t vectors = (count + L - 1) / L;
-        const T *b = base + start / L * apart;
+        const T *b = base;
         const int64_t *offset = phase.offsets;
         // What is read in place must not be read past its end.
-        bool exact = !p.staged;
-        if (gathered || (exact && count % L)) {
+        bool exact = !p.staged, packed = exact && count % L;
+        int64_t at[MOST_VECTORS];
+        for (int64_t v = 0, own = packed ? 0 : start / L; v < vectors; v++, own++) at[v] = own / across * p.pitch + own % across * L;
+        if (gathered || packed) {
             Run runs[MOST_RUNS];
             int64_t n = 0, row = start / line.width, column = start % line.width;
             for (int64_t i = 0; i < count; n++) {
@@ -150,22 +152,26 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
         }
         bool direct = count % L == 0 && straight(t, line, start, count);
         const T *filters = phase.filters + t.group * p.kernel_z * p.panel_rows * phase.depth;
-        for (int64_t m = 0; m < p.outputs;) {
-            int64_t left = p.outputs - m;
-            int rows = panel_rows(left);
-            bool whole = direct && rows <= left;
-            T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
-            int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
-            if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false, apart);
-            for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
-                if (t.slices[j] >= 0) {
-                    const T *a = filters + (j * p.panel_rows + m) * phase.depth;
-                    product(rows, vectors, phase.depth, a, b + s * t.slice_step, offset, c, ldc, s > 0, apart);
-                    s++;
-                }
-            if (!whole) emit(t, line, m, least(rows, left), start, count, t.block, ld);
-            m += rows;
-        }
+        // Of many rows as many at once as a first-level cache holds: all filters pass by these.
+        const int64_t some = phase.depth > DEEP ? DEEP / 2 : most(phase.depth, 1);
+        for (int64_t k = 0; k == 0 || k < phase.depth; k += some)
+            for (int64_t m = 0; m < p.outputs;) {
+                int64_t left = p.outputs - m, depth = least(some, phase.depth - k);
+                int rows = panel_rows(left);
+                bool whole = direct && rows <= left;
+                T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
+                if (!whole && some < phase.depth) c += m * ld;
+                int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
+                if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false, at);
+                for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
+                    if (t.slices[j] >= 0) {
+                        const T *a = filters + (j * p.panel_rows + m) * phase.depth + k * rows;
+                        product(rows, vectors, depth, a, b + s * t.slice_step, offset + k, c, ldc, s > 0 || k > 0, at);
+                        s++;
+                    }
+                if (!whole && k + some >= phase.depth) emit(t, line, m, least(rows, left), start, count, c, ld);
+                m += rows;
+            }
     }
 }
 
@@ -182,15 +188,8 @@ template <class T> static void run_phase(Tile<T> &t, const T *base, int64_t samp
         return;
     }
     for (int64_t b = 0; b < r.samples; b++, base += sample_step) {
-        if (r.columns == LANES<T>) {  // rows of a vector each, several at once
-            run_line(t, Line{r.columns, r.columns, b, 0, r.rows}, r.rows * r.columns, base, false, 0, p.pitch);
-        } else if (r.columns % LANES<T> || r.columns == p.pitch) {
-            Line line{p.pitch, r.columns, b, 0, r.rows};
-            run_line(t, line, (r.rows - 1) * p.pitch + r.columns, base, false, 0);
-        } else {
-            for (int64_t y = 0; y < r.rows; y++)
-                run_line(t, Line{p.pitch, r.columns, b, y, 1}, r.columns, base + y * p.pitch, false, 0);
-        }
+        const int64_t width = r.columns % LANES<T> ? p.pitch : r.columns;  // rows of whole vectors need nothing between them
+        run_line(t, Line{width, r.columns, b, 0, r.rows}, (r.rows - 1) * width + r.columns, base, false, 0);
     }
 }
 

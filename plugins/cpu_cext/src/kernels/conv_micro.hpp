@@ -12,10 +12,16 @@ constexpr int PANEL = 4;   // 16 registers: 4 x 3
 constexpr int WIDE = 3;
 constexpr int MOST = 8;    // vectors that the smallest panels do at once
 
-// c[i][j] (+)= sum over k of a[k][i] * b[offset[k] + j], for MR rows and NR vectors, which in b lie `apart`.
+template <class T> constexpr int64_t SIDE_BY_SIDE[MOST] = {0, LANES<T>, 2 * LANES<T>, 3 * LANES<T>, 4 * LANES<T>, 5 * LANES<T>, 6 * LANES<T>, 7 * LANES<T>};
+
+// c[i][j] (+)= sum over k of a[k][i] * b[offset[k] + j], for MR rows and NR vectors, whose places in b are `at`.
 template <class T, int MR, int NR>
-static __attribute__((noinline)) void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add, int64_t apart) {
+static __attribute__((noinline)) void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add, const int64_t *at) {
     vec<T> sum[MR][NR];
+    int64_t move[NR];
+    b += at[0];
+#pragma GCC unroll 8
+    for (int j = 1; j < NR; j++) move[j] = at[j] - at[0];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 8
@@ -24,7 +30,7 @@ static __attribute__((noinline)) void product(int64_t depth, const T *a, const T
         const T *row = b + offset[k];
         vec<T> right[NR];
 #pragma GCC unroll 8
-        for (int j = 0; j < NR; j++) right[j] = load(row + j * apart);
+        for (int j = 0; j < NR; j++) right[j] = load(j ? row + move[j] : row);
 #pragma GCC unroll 8
         for (int i = 0; i < MR; i++) {
             vec<T> left = splat(a[k * MR + i]);
@@ -40,13 +46,13 @@ static __attribute__((noinline)) void product(int64_t depth, const T *a, const T
 
 template <class T>
 static void product(int rows, int64_t vectors, int64_t depth, const T *a, const T *b, const int64_t *offset, T *c,
-                    int64_t ldc, bool add, int64_t apart = LANES<T>) {
+                    int64_t ldc, bool add, const int64_t *at = nullptr) {  // nullptr: side by side
     constexpr int L = LANES<T>;
     constexpr int FOUR = PANEL == 8 ? 6 : 3, TWO = PANEL == 8 ? 8 : 4;
     while (vectors > 0) {
         int done;
         auto go = [&](auto *body, int n) {
-            body(depth, a, b, offset, c, ldc, add, apart);
+            body(depth, a, b, offset, c, ldc, add, at ? at : SIDE_BY_SIDE<T>);
             done = n;
         };
         if (rows == 8) {
@@ -70,7 +76,8 @@ static void product(int rows, int64_t vectors, int64_t depth, const T *a, const 
             else go(product<T, 1, 1>, 1);
         }
         vectors -= done;
-        b += done * apart;
+        if (at) at += done;
+        else b += done * L;
         c += done * L;
     }
 }

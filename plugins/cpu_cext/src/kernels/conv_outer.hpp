@@ -132,8 +132,8 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
     for (int64_t m = 0; m < ms; m += rows_of(ms - m)) all_rows = m + rows_of(ms - m);
     zeros(sums, all_rows * s.columns);
     T *copy = room, *g = copy + s.copy_room, *row = g + s.g_room;
-    T *tiles = row + s.row_room;
-    int64_t *offset = reinterpret_cast<int64_t *>(tiles + s.tiles_room);
+    T *tiles = row + s.row_room;  // or vectors that were copied
+    int64_t *offset = reinterpret_cast<int64_t *>(tiles + s.tiles_room), *close = offset + p.band[0] * p.band[1] * p.band[2];
     int64_t move_y = p.step[0] / s.skip[0] * s.pitch * s.channel_room, move_x = p.step[1] / s.skip[1] * s.channel_room;
     int64_t sample_step = s.rows * s.pitch * s.channel_room, tap_x = s.tap[1] * s.channel_room;
     int64_t tap_y = s.tap[0] * s.pitch * s.channel_room, vectors = s.run_room / L;
@@ -147,7 +147,8 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
         int64_t places = 0;
         for (int64_t b = 0; b < r.samples; b++)
             for (int64_t y = 0; y < r.rows; y++)
-                for (int64_t x = 0; x < r.columns; x++) offset[places++] = b * sample_step + y * move_y + x * move_x;
+                for (int64_t x = 0; x < r.columns; x++, places++)
+                    offset[places] = b * sample_step + y * move_y + x * move_x, close[places] = places * WIDE * L;
         for (int64_t m = 0; m < ms;) {
             int64_t rows = rows_of(ms - m), used = least(rows, ms - m), channel = group * p.outputs + first + m;
             T *to = g + m * places;
@@ -168,17 +169,22 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
                     add_outer(s, r, ms, copy, g, tiles, offset, sums);
                     continue;
                 }
-            // Runs of a vector each are taken together, as vectors that lie a row of the window apart.
-            const bool joined = vectors == 1 && s.runs == 1;
-            const int64_t apart = joined ? tap_y : L, all = joined ? s.kernel_y : vectors;
+            // Runs of a vector each are taken together, as vectors that lie a row of the window apart. For many outputs vectors
+            // are copied to lie close: places a power of two apart share a few sets of the caches.
+            const bool joined = vectors == 1 && s.runs == 1, many = ms >= 8 * PANEL;
+            const int64_t apart = joined ? tap_y : L, all = joined ? s.kernel_y : vectors, at[WIDE] = {0, apart, 2 * apart};
             for (int64_t k = 0; k < (joined ? 1 : s.kernel_y * s.runs); k++) {
                 const T *base = copy + k / s.runs * tap_y + k % s.runs * tap_x;
                 T *to = sums + (j * s.kernel_y * s.runs + k) * s.run_room;
                 for (int64_t v = 0, wide; v < all; v += wide) {
                     wide = all - v == 4 ? 2 : least(WIDE, all - v);  // one alone waits for its own sums
+                    const T *from = base + v * apart;
+                    for (int64_t i = 0; many && i < places; i++)
+                        for (int64_t w = 0; w < wide; w++) store(tiles + (i * WIDE + w) * L, load(from + offset[i] + w * apart));
+                    if (many) from = tiles;
                     for (int64_t m = 0; m < ms;) {
                         int rows = rows_of(ms - m);
-                        product(rows, wide, places, g + m * places, base + v * apart, offset, to + m * s.columns + v * L, s.columns, true, apart);
+                        product(rows, wide, places, g + m * places, from, many ? close : offset, to + m * s.columns + v * L, s.columns, true, many ? nullptr : at);
                         m += rows;
                     }
                 }
