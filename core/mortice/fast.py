@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 16  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 17  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -62,7 +62,7 @@ def _install(op: type, as_view: Any) -> None:
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
-        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS,
+        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS, node._shapes,
     )  # fmt: skip
     for made in _engine.install(classes, objects):
         replaced[made.__name__] = getattr(made.__objclass__, made.__name__)
