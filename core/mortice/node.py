@@ -597,4 +597,4 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
         return make(data, device, dtype, Size(device.backend.shape_of(data)))
 
 
-TENSOR_KERNELS = TensorKernels()
+TENSOR_KERNELS = graph_algebra.kernels = TensorKernels()

@@ -360,9 +360,7 @@ class TensorBase:
         if algebra is not graph.RAW:
             if self.is_contiguous():  # type: ignore[attr-defined]
                 return g.contiguous()
-            from mortice.node import TENSOR_KERNELS
-
-            return _laid_out_like(TENSOR_KERNELS, g, self)
+            return _laid_out_like(algebra.kernels, g, self)
         backend = self._device.backend
         if backend.is_contiguous(g) and backend.is_contiguous(self._buffer):
             return g
