@@ -524,12 +524,11 @@ def _shapes(op: Op, args: Sequence[Any], attrs: Any) -> tuple[Any, ...]:
 
 def in_operand_format(pulled: Any, k: Any, node: Any) -> Any:
     """Return what a formula gives for one of the first two operands, or for all, in the format that `_shapes` has found."""
-    shapes = node.shapes
-    if not shapes[-1] or pulled is None:
+    if not node.shapes[-1] or pulled is None:
         return pulled
     if type(pulled) is tuple:
         return in_operand_format(pulled[0], k, node), *pulled[1:]
-    return with_channels_last(k, pulled, len(shapes[0]))
+    return with_channels_last(k, pulled, len(node.shapes[0]))
 
 
 def _check_kept(saved: Any) -> None:
