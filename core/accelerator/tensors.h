@@ -51,7 +51,7 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members, *own_names;
+    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members, *own_names, *shapes_py;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
@@ -228,6 +228,22 @@ static int succeeded(PyObject *result) { /* takes result */
     return result ? 0 : -1;
 }
 
+/* What `_shapes` of node.py does, where the operands whose memory format counts lie row by row. */
+static PyObject *shapes_and_format(PyObject *op, PyObject *operands, PyObject *attrs) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(operands);
+    PyObject **all = PySequence_Fast_ITEMS(operands), *backend = SLOT(SLOT(all[0], at.device), at.backend);
+    for (Py_ssize_t i = 0; i < n && i < 2; i++) {
+        PyObject *plain = is_tensor(all[i]) ? PyObject_CallMethodOneArg(backend, s_is_contiguous, SLOT(all[i], at.data)) : Py_NewRef(Py_True);
+        if (!plain) return NULL;
+        Py_DECREF(plain);
+        if (plain != Py_True) return PyObject_CallFunctionObjArgs(shapes_py, op, operands, attrs, NULL);
+    }
+    PyObject *shapes = PyTuple_New(n + 1);
+    for (Py_ssize_t i = 0; shapes && i < n; i++) PyTuple_SET_ITEM(shapes, i, Py_NewRef(shape_of(all[i])));
+    if (shapes) PyTuple_SET_ITEM(shapes, n, Py_NewRef(Py_False));
+    return shapes;
+}
+
 static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     PyObject *plan = plan_of(op, at.plan_one, 1);
     if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_one_py, op, x, SLOT(t, at.data), t, attrs, NULL));
@@ -241,8 +257,14 @@ static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     SLOT(node, at.edges) = one(edge);
     SLOT(node, at.saved) = one(Py_NewRef(keep ? x : Py_None));
     SLOT(node, at.versions) = keep && is_shared(x) ? one(version_of(x)) : Py_NewRef(Py_None);
-    SLOT(node, at.shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
     put(node, at.attrs, attrs);
+    if (PyTuple_GET_ITEM(plan, 2) == Py_None) { /* the memory format too */
+        PyObject *operands = one(Py_NewRef(x));
+        SLOT(node, at.shapes) = operands ? shapes_and_format(op, operands, attrs) : NULL;
+        Py_XDECREF(operands);
+    } else {
+        SLOT(node, at.shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
+    }
     return give_node(node, plan, t);
 }
 
@@ -419,6 +441,10 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
         PyObject *found = PyTuple_GET_ITEM(keep, i) == Py_True ? version_of(PyList_GET_ITEM(operands, i)) : Py_NewRef(zero);
         if (!found) goto failed;
         PyTuple_SET_ITEM(versions, i, found);
+    }
+    if (PyTuple_GET_ITEM(plan, 2) == Py_None) { /* the memory format too */
+        if (!(shapes = shapes_and_format(op, operands, attrs))) goto failed;
+        sizes_too = 0;
     }
     if (sizes_too && !(shapes = PyTuple_New(n))) goto failed;
     for (Py_ssize_t i = 0; sizes_too && i < n; i++) PyTuple_SET_ITEM(shapes, i, Py_NewRef(shape_of(PyList_GET_ITEM(operands, i))));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from mortice.node import ONE, OpNode, _saved_tensor
+from mortice.node import ONE, OpNode, _saved_tensor, in_operand_format
 from mortice.shape import broadcast
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Plan = tuple[tuple[bool, ...], bool, bool]
+    Plan = tuple[tuple[bool, ...], bool, bool | None]
 
 
 def signature(fn: Any) -> tuple[list[str], list[str], list[str]]:
@@ -29,12 +29,13 @@ def signature(fn: Any) -> tuple[list[str], list[str], list[str]]:
 
 
 @functools.cache
-def _loader(fetches: str) -> Any:
+def _loader(fetches: str, keeps_format: bool) -> Any:
     """Return what calls a formula with its arguments fetched: made from source so that fetching costs no loop.
 
     The text holds only names that `Formula` has checked; many formulas share one.
     """
-    return eval(f"lambda f, k, g, n: f(k, g, {fetches})", {"T": _saved_tensor, "__name__": __name__})
+    made = f"F(f(k, g, {fetches}), k, n)" if keeps_format else f"f(k, g, {fetches})"
+    return eval(f"lambda f, k, g, n: {made}", {"T": _saved_tensor, "F": in_operand_format, "__name__": __name__})
 
 
 class Formula:
@@ -42,7 +43,7 @@ class Formula:
 
     __slots__ = ("fn", "saves", "out", "shapes", "raw", "graph")
 
-    def __init__(self, op: Differentiable, fn: Callable[..., Any]) -> None:
+    def __init__(self, op: Differentiable, fn: Callable[..., Any], keeps_format: bool = False) -> None:
         self.fn = fn
         self.saves: set[int] = set()
         self.out: set[int] = set()
@@ -79,7 +80,7 @@ class Formula:
                     f"{op.name}.vjp: a formula takes k, g and names of inputs ({', '.join(op.inputs)}), attributes "
                     f"({', '.join(op.attrs) or 'none'}), outputs ({', '.join(op.outputs)}) or <input>_shape; got {name!r}."
                 )
-        self.raw, self.graph = _loader(", ".join(raw)), _loader(", ".join(graph_mode))
+        self.raw, self.graph = [_loader(", ".join(names), keeps_format) for names in (raw, graph_mode)]
 
 
 class Plans(dict):  # type: ignore[type-arg]
@@ -119,6 +120,7 @@ class Differentiable:
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
         self.zero_again: bool | Callable[[Any], bool] = False  # or which of its nodes do
+        self.format_asked = False
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
         self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
@@ -130,23 +132,24 @@ class Differentiable:
 
     def vjp(
         self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None,
-        zero_again: bool | Callable[[Any], bool] = False,
+        zero_again: bool | Callable[[Any], bool] = False, keeps_format: bool = False,
         **formulas: Callable[..., Any],
     ) -> None:  # fmt: skip
         """Give one formula per input by its name, or one function that returns all gradients as a tuple.
 
         With `zero_again` the first input's gradient gives that input a gradient of zeros, where PyTorch's does: what then
-        is asked for second gradients gets zeros, not None.
+        is asked for second gradients gets zeros, not None. With `keeps_format` the gradients of the first two inputs have the
+        memory format that `Op.keeps_format` finds among these.
         """
         if not (jvp is None or callable(jvp) or jvp in ("elementwise", "linear", "bilinear")):
             raise TypeError(f"{self.name}.vjp: jvp is 'elementwise', 'linear', 'bilinear' or a function; got {jvp!r}.")
-        self.jvp, self.zero_again = jvp, zero_again
+        self.jvp, self.zero_again, self.format_asked = jvp, zero_again, keeps_format
         if joint is not None:
-            self.joint = Formula(self, joint)
+            self.joint = Formula(self, joint, keeps_format)
         for name, fn in formulas.items():
             if name not in self.inputs:
                 raise TypeError(f"{self.name}.vjp: no input is called {name!r}; inputs: {', '.join(self.inputs)}.")
-            self.formulas[name] = Formula(self, fn)
+            self.formulas[name] = Formula(self, fn, keeps_format and name in self.inputs[:2])
         self.by_position = [self.formulas.get(name) for name in self.inputs]
         self.kept = set().union(*(f.out for f in (self.joint, *self.formulas.values()) if f is not None))
         self.kept_indices = tuple(sorted(i for i in self.kept if i >= self.differentiable))
@@ -158,7 +161,7 @@ class Differentiable:
         self.no_grad_reason = reason
 
     def make_plan(self, needs: tuple[bool, ...]) -> Plan:
-        """Find what to keep when the inputs in `needs` want gradients: which inputs, the output, the shapes."""
+        """Find what to keep when the inputs in `needs` want gradients: which inputs, the output, the shapes; None: the format too."""
         if self.joint is not None:
             used = [self.joint]
         else:
@@ -171,7 +174,7 @@ class Differentiable:
         saves: set[int] = set().union(*(f.saves for f in used))
         keep = tuple(i in saves for i in range(0 if self.variadic else len(self.inputs)))
         shapes = any(f.shapes for f in used) or (self.shape is broadcast and len(self.inputs) != 2)
-        return keep, any(f.out for f in used), shapes
+        return keep, any(f.out for f in used), None if self.format_asked else shapes
 
     def find_plan_one(self) -> Plan:
         """Return the plan of an op of one operand, and keep it at hand."""

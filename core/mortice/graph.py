@@ -292,6 +292,8 @@ SECOND_BACKWARD = (
 class Algebra:
     """The few operations the engine itself needs, on raw buffers or on Tensors."""
 
+    kernels: Any = None  # the namespace that speaks its values, where they are tensors
+
     def add(self, like: Any, x: Any, y: Any) -> Any:
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ import functools
 from importlib import import_module
 
 from mortice import graph
+from mortice.backends.backend import any_channels_last, with_channels_last
 from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
@@ -17,6 +18,7 @@ from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot,
 from mortice.lazy import look_up
 from mortice.modes import modes, special
 from mortice.shape import Size, broadcast
+from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
@@ -433,8 +435,8 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         if s is not None and s._storage is not None:
             node.versions = tuple([0 if v is None or v._storage is None else v._version for v in saved])
             break
-    if shapes or op.shape is broadcast:
-        node.shapes = tuple([a.shape for a in args])
+    if shapes is not False or op.shape is broadcast:
+        node.shapes = _shapes(op, args, attrs)
     if type(t) is tuple:
         node.meta = Meta([(r.shape, r.dtype) for r in t])
         node.device = t[0]._device
@@ -499,7 +501,7 @@ def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     node.edges = (x._node or x.note_use(node.seq),)
     node.saved = (x if keep_x else None,)
     node.versions = (x._version,) if keep_x and x._storage is not None else None
-    node.shapes = (x.shape,) if shapes else None
+    node.shapes = _shapes(op, (x,), attrs) if shapes is not False else None
     node.attrs = attrs
     node.extra = node.meta = None
     node.device = t._device
@@ -510,6 +512,25 @@ def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     t._node = node
     if special[0] and modes.watched:
         node.watch(t)
+
+
+def _shapes(op: Op, args: Sequence[Any], attrs: Any) -> tuple[Any, ...]:
+    """Return the operands' shapes, and whether their gradients have the channels last where that is asked."""
+    if not op.format_asked:
+        return tuple([a.shape for a in args])
+    k = args[0]._device.backend
+    buffers = [a._buffer for a in args[:2]]
+    plain = k.is_contiguous(buffers[0]) and (len(buffers) == 1 or buffers[1] is None or k.is_contiguous(buffers[1]))
+    return *[a.shape for a in args], not plain and any_channels_last(op, k, buffers, attrs)
+
+
+def in_operand_format(pulled: Any, k: Any, node: Any) -> Any:
+    """Return what a formula gives for one of the first two operands, or for all, in the format that `_shapes` has found."""
+    if not node.shapes[-1] or pulled is None:
+        return pulled
+    if type(pulled) is tuple:
+        return in_operand_format(pulled[0], k, node), *pulled[1:]
+    return with_channels_last(k, pulled, len(node.shapes[0]))
 
 
 def _check_kept(saved: Any) -> None:
@@ -560,6 +581,9 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
     def shape_of(self, x: Any) -> Size:
         return x.shape  # type: ignore[no-any-return]
 
+    def strides_of(self, x: Any) -> tuple[int, ...]:
+        return layout(x)
+
     def dtype_of(self, x: Any) -> DType:
         return x.dtype  # type: ignore[no-any-return]
 
@@ -574,4 +598,4 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
         return make(data, device, dtype, Size(device.backend.shape_of(data)))
 
 
-TENSOR_KERNELS = TensorKernels()
+TENSOR_KERNELS = graph_algebra.kernels = TensorKernels()

@@ -66,7 +66,7 @@ class Op(Differentiable):
         fixed: tuple[str, ...],
         number: Callable[..., Any] | None,
         operand: Callable[..., Any] | None,
-        keeps_format: int,
+        keeps_format: Callable[[int, Any], bool] | None,
         float8: str,
     ) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ def op(
     fixed: tuple[str, ...] = (),
     number: Callable[..., Any] | None = None,
     operand: Callable[..., Any] | None = None,
-    keeps_format: int = 0,
+    keeps_format: Callable[[int, Any], bool] | None = None,
     float8: str = "",
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
@@ -166,7 +166,8 @@ def op(
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold. Where a call has been
             seen with its dtypes, floats beside floating tensors are handed on unasked.
         operand: called as `operand(op, dtype)` with the dtype of each operand as it came, to refuse some.
-        keeps_format: of how many dims one of the first two operands may be whose memory format such results have too.
+        keeps_format: tells of the dims of an operand, and the attributes, whether the result has the memory format that one of the
+            first two operands has, and their gradients too.
         float8: what is done with float8, which no kernel computes in: "moved" as views are, whatever the elements are; "read",
             that is computed in float32; by default it is refused.
     """

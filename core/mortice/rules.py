@@ -18,6 +18,24 @@ if TYPE_CHECKING:
     from mortice.op import Op
 
 
+# ---- whether results, and gradients, have the memory format of the first operands: (dims, attributes) -> bool ----
+
+
+def of_images(ndim: int, attrs: Any) -> bool:
+    """Batches of images and of volumes."""
+    return 4 <= ndim <= 5
+
+
+def of_windows(ndim: int, attrs: Any) -> bool:
+    """Batches, not single samples, of rows, images and volumes that windows move over."""
+    return ndim == 2 + len(attrs["kernel" if "kernel" in attrs else "output_size"])
+
+
+def of_flat_windows(ndim: int, attrs: Any) -> bool:
+    """The same without volumes."""
+    return ndim < 5 and of_windows(ndim, attrs)
+
+
 # ---- dtype rules: (op, dtype of the operands together) -> (dtype to compute in, dtype of the result) ----
 
 

@@ -358,7 +358,9 @@ class TensorBase:
     def _laid_out(self, g: Any, algebra: Any) -> Any:
         """Return a gradient in the order of this tensor in memory, so that what can be viewed of it can be of `.grad`."""
         if algebra is not graph.RAW:
-            return g.contiguous() if self.is_contiguous() else g  # type: ignore[attr-defined]
+            if self.is_contiguous():  # type: ignore[attr-defined]
+                return g.contiguous()
+            return _laid_out_like(algebra.kernels, g, self)
         backend = self._device.backend
         if backend.is_contiguous(g) and backend.is_contiguous(self._buffer):
             return g

@@ -18,6 +18,7 @@ from mortice.notice import warn
 from mortice.ops.fused import _each_
 from mortice.ops.movement import contiguous, format_of, is_contiguous
 from mortice.shape import prod
+from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
 
@@ -198,7 +199,7 @@ def grad(
     assert found is not None
     for i, g in enumerate(found):
         if g is not None:
-            found[i] = laid_out(g)
+            found[i] = laid_out(g, wanted[i])
         elif materialize_grads:
             if wanted[i]._buffer is None:
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
@@ -211,9 +212,9 @@ def grad(
     return tuple(found)
 
 
-def laid_out(g: Any) -> Any:
-    """Return a gradient for user code to `view` and to write into: row by row, where it lies in no memory format."""
-    if is_contiguous(g) or format_of(g) is not contiguous_format:
+def laid_out(g: Any, like: Any = None) -> Any:
+    """Return a gradient for user code to `view` and to write into: row by row, if neither in a memory format nor as its tensor."""
+    if is_contiguous(g) or format_of(g) is not contiguous_format or (isinstance(like, TensorBase) and layout(g) == layout(like)):
         return g
     with set_grad_enabled(g._rg):  # what create_graph has made stays in its graph, though the caller records nothing
         return contiguous(g)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 from mortice.backends.kernels import FreeKernels
 from mortice.backends.services import Services
@@ -50,8 +50,9 @@ class KernelTable(dict):  # type: ignore[type-arg]
         return found
 
 
-def channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Tell whether channels, axis 1 of 4 or 5, lie closest together, as PyTorch judges it; row-major strides are none."""
+@lru_cache(4096)  # shapes recur
+def channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Tell whether channels, axis 1 of 3 to 5, lie closest together, as PyTorch judges it; row-major strides are none."""
     least = 0
     for d in (1, *range(len(shape) - 1, 1, -1), 0):
         if strides[d] < least or (d == 0 and least == strides[1]):
@@ -60,25 +61,34 @@ def channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return strides[1] > 0
 
 
+def any_channels_last(op: Any, backend: Any, operands: Sequence[Any], attrs: Any) -> bool:
+    """Tell whether one of an op's first two operands has its channels last in memory, as the result then has."""
+    for x in operands[:2]:
+        if x is not None and not backend.is_contiguous(x):
+            shape, strides = backend.shape_of(x), backend.strides_of(x)
+            if op.keeps_format(len(shape), attrs) and strides is not None and channels_last(shape, strides):
+                return True
+    return False
+
+
+def with_channels_last(k: Any, x: Any, ndim: int) -> Any:
+    """Return x with its channels last in memory, if it has so many dims."""
+    shape = k.shape_of(x)
+    if len(shape) != ndim or channels_last(shape, k.strides_of(x) or contiguous_strides(shape)):
+        return x
+    lying = k.contiguous(k.permute_dims(x, (0, *range(2, ndim), 1)))
+    return k.permute_dims(lying, (0, ndim - 1, *range(1, ndim - 1)))
+
+
 def _keeping_format(op: Any, kernel: Any, backend: Any) -> Any:
     """Return the kernel with results whose channels are last in memory where those of one of the first two operands are."""
 
-    def last(x: Any, ndim: int) -> Any:
-        if len(backend.shape_of(x)) != ndim:
-            return x
-        lying = backend.contiguous(backend.permute_dims(x, (0, *range(2, ndim), 1)))
-        return backend.permute_dims(lying, (0, ndim - 1, *range(1, ndim - 1)))
-
     def kept(*operands: Any, **attrs: Any) -> Any:
         out = kernel(*operands, **attrs)
-        for x in operands[:2]:
-            ndim = 0 if x is None else len(shape := backend.shape_of(x))
-            if not 4 <= ndim <= op.keeps_format or backend.is_contiguous(x):
-                continue
-            strides = backend.strides_of(x)
-            if strides is not None and channels_last(shape, strides):
-                return tuple([last(o, ndim) for o in out]) if type(out) is tuple else last(out, ndim)
-        return out
+        if not any_channels_last(op, backend, operands, attrs):
+            return out
+        ndim = len(backend.shape_of(operands[0]))
+        return tuple([with_channels_last(backend, o, ndim) for o in out]) if type(out) is tuple else with_channels_last(backend, out, ndim)
 
     return kept
 

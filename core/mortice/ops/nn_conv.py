@@ -16,7 +16,7 @@ from mortice.node import named
 from mortice.op import op
 from mortice.ops.movement import squeeze, unsqueeze
 from mortice.ops.nn_resize import _pad_border
-from mortice.rules import promote
+from mortice.rules import of_images, promote
 from mortice.shape import Size, channels_hint, check_dim
 from mortice.tensor import TensorBase
 
@@ -35,7 +35,7 @@ def _conv_shape(
     return Size((x[0], w[0], *counts))
 
 
-@op(result=promote, shape=_conv_shape, dtypes="uifc", grad_name="ConvolutionBackward0", keeps_format=5)
+@op(result=promote, shape=_conv_shape, dtypes="uifc", grad_name="ConvolutionBackward0", keeps_format=of_images)
 def _conv(
     k: Any, x: Any, w: Any, b: Any = None, /, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
@@ -56,7 +56,7 @@ _conv.vjp(
         g, x, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
     b=_bias_grad,
-    jvp="bilinear",
+    jvp="bilinear", keeps_format=True,
 )
 
 
@@ -74,7 +74,7 @@ def _given_x(name: str, y: Size, w: Size, b: Any = None, *, x_shape: Any, **attr
     return Size(x_shape)
 
 
-@op(shape=_given_x, dtypes="uifc", name="conv_input_grad", grad_name="ConvolutionBackward0", keeps_format=5)
+@op(shape=_given_x, dtypes="uifc", name="conv_input_grad", grad_name="ConvolutionBackward0", keeps_format=of_images)
 def _conv_input_grad(
     k: Any, y: Any, w: Any, b: Any = None, /, *, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
@@ -93,7 +93,7 @@ _conv_input_grad.vjp(
         y, g, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
     b=_bias_grad,
-    jvp="bilinear",
+    jvp="bilinear", keeps_format=True,
 )
 
 
@@ -101,7 +101,8 @@ def _given_w(name: str, y: Size, x: Size, *, w_shape: Any, **attrs: Any) -> Size
     return Size(w_shape)
 
 
-@op(shape=_given_w, dtypes="uifc", kernel="conv_weight_grad", name="conv_weight_grad", grad_name="ConvolutionBackward0")
+@op(shape=_given_w, dtypes="uifc", kernel="conv_weight_grad", name="conv_weight_grad", grad_name="ConvolutionBackward0",
+    keeps_format=of_images)
 def _conv_weight_grad(
     k: Any, y: Any, x: Any, /, *, w_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
@@ -118,7 +119,7 @@ _conv_weight_grad.vjp(
     x=lambda k, g, y, x_shape, stride, padding, dilation, groups: k.conv_input_grad(
         y, g, x_shape=x_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    jvp="bilinear",
+    jvp="bilinear", keeps_format=True,
 )
 
 

@@ -13,7 +13,7 @@ from mortice.mutation import check_writable, written
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, in_format, reshape, suggested_format
-from mortice.rules import beside_wide, number_of
+from mortice.rules import beside_wide, number_of, of_images
 from mortice.shape import Size, channels_hint, prod, remembered
 from mortice.tensor import TensorBase
 
@@ -61,7 +61,7 @@ def _channel_sum(k: Any, g: Any) -> Any:
 
 @op(
     result=_with_two, shape=_batch_shapes, kernel="batch_norm", name="batch_norm", dtypes="f", fixed=("weight", "bias"),
-    outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0", keeps_format=5,
+    outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0", keeps_format=of_images,
 )  # fmt: skip
 def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps: float) -> Any:
     """Normalise each channel by the batch's own statistics; also return these."""
@@ -69,7 +69,8 @@ def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps:
 
 
 _batch_norm.vjp(
-    lambda k, g, x, weight, mean, var, eps, needs: _grads(k, k.batch_norm_grads, g, x, weight, mean, var, eps=eps, needs=needs)
+    lambda k, g, x, weight, mean, var, eps, needs: _grads(k, k.batch_norm_grads, g, x, weight, mean, var, eps=eps, needs=needs),
+    keeps_format=True,
 )
 
 
@@ -79,7 +80,7 @@ def _first(name: str, x: Size, *rest: Any, **attrs: Any) -> Size:
 
 @op(
     shape=_first, kernel="batch_norm_eval", name="batch_norm_eval", dtypes="f", fixed=("mean", "var", "weight", "bias"),
-    grad_name="NativeBatchNormBackward0", keeps_format=5,
+    grad_name="NativeBatchNormBackward0", keeps_format=of_images,
 )  # fmt: skip
 def _batch_norm_eval(
     k: Any, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, /, *, eps: float
@@ -91,7 +92,7 @@ def _batch_norm_eval(
 _batch_norm_eval.vjp(
     x=lambda k, g, var, weight, eps: k.batch_norm_eval_grad(g, var, weight, eps=eps),
     weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(*_as_wide_as(k, g, x, mean), mean, var, eps=eps),
-    bias=lambda k, g, mean: _channel_sum(k, _as_wide_as(k, g, g, mean)[0]),
+    bias=lambda k, g, mean: _channel_sum(k, _as_wide_as(k, g, g, mean)[0]), keeps_format=True,
 )
 
 
@@ -136,7 +137,7 @@ def _group_shapes(name: str, x: Size, *rest: Any, groups: int, **attrs: Any) -> 
 
 @op(
     result=_with_two, shape=_group_shapes, kernel="group_norm", name="group_norm", dtypes="f", fixed=("weight", "bias"),
-    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeGroupNormBackward0", keeps_format=5,
+    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeGroupNormBackward0", keeps_format=of_images,
 )  # fmt: skip
 def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, groups: int, eps: float) -> Any:
     """Normalise groups of channels of each sample; also return their statistics."""
@@ -146,7 +147,8 @@ def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, grou
 _group_norm.vjp(
     lambda k, g, x, weight, mean, rstd, groups, eps, needs: _grads(
         k, k.group_norm_grads, g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs
-    )
+    ),
+    keeps_format=True,
 )
 
 

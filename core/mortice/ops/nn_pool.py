@@ -11,10 +11,13 @@ from mortice.backends.nn_common import pool_count
 from mortice.call import no_tensor
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
+from mortice.layout import channels_last_3d
 from mortice.modes import autocasting, modes
+from mortice.node import named
 from mortice.op import Op, op
-from mortice.ops.movement import cast
+from mortice.ops.movement import cast, contiguous, is_contiguous, squeeze, unsqueeze
 from mortice.ops.reduce import mean
+from mortice.rules import of_flat_windows, of_windows
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
@@ -55,7 +58,7 @@ def _by_dims(name: str, rest: str = "") -> Callable[[Any], str]:
 
 @op(
     result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
-    outputs=("out", "indices"), differentiable=1, grad_name_of=_by_dims("MaxPool", "WithIndices"), keeps_format=5,
+    outputs=("out", "indices"), differentiable=1, grad_name_of=_by_dims("MaxPool", "WithIndices"), keeps_format=of_windows,
 )  # fmt: skip
 def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Return each window's maximum and its flat position among the spatial elements."""
@@ -66,13 +69,14 @@ _max_pool.vjp(
     x=lambda k, g, x_shape, indices, kernel, stride, padding, dilation: k.max_pool_window_grad(
         g, indices, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
     ),
-    zero_again=True,
+    zero_again=True, keeps_format=True,
 )
 
 
 @op(
-    shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif", keeps_format=5,
+    shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif",
     grad_name_of=_by_dims("MaxPool", "WithIndices"),
+    keeps_format=lambda ndim, attrs: ndim > 3 and of_windows(ndim, attrs),  # of rows PyTorch keeps none where it records nothing
 )  # fmt: skip
 def _max_pool_values(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
@@ -88,7 +92,7 @@ def _given_x(name: str, y: Size, *rest: Any, x_shape: Any, **attrs: Any) -> Size
     return Size(x_shape)
 
 
-@op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",), keeps_format=4)
+@op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",))
 def _max_pool_grad(k: Any, y: Any, indices: Any, /, *, x_shape: Any, ndim: int) -> Any:
     """Add each element at its flat position over the last `ndim` axes of zeros."""
     return k.max_pool_grad(y, indices, x_shape=x_shape, ndim=ndim)
@@ -117,7 +121,7 @@ def _avg_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any, ce
 
 
 @op(
-    shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", grad_name_of=_by_dims("AvgPool"), keeps_format=4
+    shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", grad_name_of=_by_dims("AvgPool"), keeps_format=of_flat_windows
 )
 def _avg_pool(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
@@ -136,7 +140,7 @@ _avg_pool.vjp(
         count_include_pad=count_include_pad, divisor_override=divisor_override,
     ),
     jvp="linear",
-    zero_again=True,
+    zero_again=True, keeps_format=True,
 )  # fmt: skip
 
 
@@ -166,7 +170,7 @@ def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
 
 
 @op(
-    shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4,
+    shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=of_flat_windows,
     grad_name_of=_by_dims("AdaptiveAvgPool"),
 )  # fmt: skip
 def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
@@ -176,7 +180,7 @@ def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 _adaptive_avg_pool.vjp(
     x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=output_size),
-    jvp="linear", zero_again=True,
+    jvp="linear", zero_again=True, keeps_format=True,
 )
 
 
@@ -193,7 +197,7 @@ _adaptive_avg_pool_grad.vjp(
 
 @op(
     result=_values_and_places, shape=_fitted, kernel="adaptive_max_pool", name="adaptive_max_pool", dtypes="f",
-    outputs=("out", "indices"), differentiable=1, keeps_format=4, grad_name_of=_by_dims("AdaptiveMaxPool"),
+    outputs=("out", "indices"), differentiable=1, keeps_format=of_flat_windows, grad_name_of=_by_dims("AdaptiveMaxPool"),
 )  # fmt: skip
 def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""
@@ -202,7 +206,7 @@ def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 _adaptive_max_pool.vjp(
     x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(output_size)),
-    zero_again=True,
+    zero_again=True, keeps_format=True,
 )
 
 
@@ -296,11 +300,16 @@ def max_pool(
     """Pool the last `nd` axes; with `indices` return (values, positions)."""
     kernel, stride, padding, dilation = _window(name, input, nd, kernel, stride, padding, dilation, ceil_mode)
     attrs = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": bool(ceil_mode)}
-    if indices:
-        return _max_pool(input, **attrs)
-    if (input._rg and modes.grad) or input._device.level is not None:  # a level may carry tangents
-        return _max_pool(input, **attrs)[0]
-    return _max_pool_values(input, **attrs)
+    places = None
+    if indices or (input._rg and modes.grad) or input._device.level is not None:  # a level may carry tangents
+        values, places = _max_pool(input, **attrs)
+    else:
+        values = _max_pool_values(input, **attrs)
+    if len(input.shape) == nd + 1 == 4 and not is_contiguous(input) and is_contiguous(unsqueeze(input, 0), channels_last_3d):
+        # A volume of a batch whose channels are last; of a single image PyTorch keeps no format.
+        values, places = [t if t is None else squeeze(contiguous(unsqueeze(t, 0), channels_last_3d), 0) for t in (values, places)]
+        named(values, "MaxPool3DWithIndicesBackward0")
+    return (values, places) if indices else values
 
 
 def max_pool1d(

@@ -14,7 +14,7 @@ from mortice.op import Op, op
 from mortice.ops.data import number
 from mortice.ops.movement import contiguous
 from mortice.ops.nn_pool import _adaptive_avg_pool
-from mortice.rules import as_stored, hold
+from mortice.rules import as_stored, hold, of_images
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 
@@ -34,7 +34,7 @@ def _by_mode(node: Any) -> str:
 
 
 @op(
-    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=5,
+    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=of_images,
     float8="moved",
 )
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
@@ -156,7 +156,7 @@ def _by_kind(node: Any) -> str:
 
 @op(
     result=_bytes_or_floats, shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate",
-    grad_name_of=_by_kind, keeps_format=5,
+    grad_name_of=_by_kind, keeps_format=of_images,
 )  # fmt: skip
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool

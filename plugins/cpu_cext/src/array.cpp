@@ -141,7 +141,7 @@ static bool row_major(const Array &x) {
 static int axis_of_last(int i, int ndim) { return i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i; }
 
 bool channels_last(const Array &x) {
-    if (x.ndim != 4 && x.ndim != 5) return false;
+    if (x.ndim < 3 || x.ndim > 5) return false;
     int64_t least = 0;
     for (int i = 0; i < x.ndim; i++) {
         int d = axis_of_last(i, x.ndim);

@@ -81,6 +81,7 @@ struct Work {
     Inner inner;
     const void *extra;
     HalfWork half;
+    bool swapped = false;  // the operands came the other way round; the first to come decides how the result lies
 };
 
 // Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none.
@@ -146,6 +147,7 @@ Ref run_any(const Work &w, Input *inputs, int count) {
     int n = 0;
     for (int i = 0; i < count; i++)
         if (inputs[i].array) arrays[n++] = inputs[i].array;
+    if (w.swapped && n == 2) std::swap(arrays[0], arrays[1]);
     int64_t shape[MAX_NDIM];
     const int ndim = broadcast_shapes(arrays, n, shape);
     bool over;
@@ -244,6 +246,7 @@ PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
     w.in = common(w.name, xs, 2);
     w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
     w.cost = kind.cost;
+    w.swapped = swapped;
     choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), 2);
     Input inputs[2];
     read(w, inputs[swapped], x, swapped);

@@ -100,7 +100,7 @@ PyObject *keep(PyObject *found, int most, PyObject *const *args, Py_ssize_t narg
     for (Py_ssize_t i = 0; found && i < std::min<Py_ssize_t>(nargs, 2); i++) {
         if (!is_array(args[i])) continue;
         Array &x = *reinterpret_cast<Array *>(args[i]);
-        if (x.ndim <= most && channels_last(x)) return with_channels_last(found, x.ndim);
+        if (x.ndim >= 4 && x.ndim <= most && channels_last(x)) return with_channels_last(found, x.ndim);
     }
     return found;
 }

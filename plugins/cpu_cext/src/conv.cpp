@@ -564,7 +564,7 @@ PyObject *weight_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
 const Method conv_methods[] = {
     MORTICE_KEEPING("partial_conv", conv_body, 5),
     MORTICE_KEEPING("partial_conv_input_grad", input_grad_body, 5),
-    MORTICE_METHOD("partial_conv_weight_grad", weight_grad_body),
+    MORTICE_KEEPING("partial_conv_weight_grad", weight_grad_body, 5),
     {},
 };
 

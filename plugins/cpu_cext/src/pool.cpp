@@ -199,6 +199,11 @@ void max_by_window(const Settings &s, bool parts, const Array &x, Array &out, in
 
 bool whole_number(DType d) { return is_int(d); }
 
+// What was made of a batch of samples, where it is kept, with its channels last in memory where those of the batch are.
+Ref in_format_of(const Array &x, int nd, bool kept, Ref made) {
+    return kept && made && x.ndim == nd + 2 && channels_last(x) ? with_channels_last(*made) : std::move(made);
+}
+
 // Returns (values, places) or the values alone.
 PyObject *max_pool_of(Array &given, Settings &s, bool parts, bool places) {
     DType wide = is_half(given.dtype) ? F32 : given.dtype;
@@ -218,6 +223,8 @@ PyObject *max_pool_of(Array &given, Settings &s, bool parts, bool places) {
         else max_float<double>(s, *x, *out, to);
     }
     if (wide != given.dtype) out = converted(*out, given.dtype);
+    const bool kept = parts ? s.nd < 3 : places || s.nd > 1;  // PyTorch's for rows keeps no format where it gives no places
+    out = in_format_of(given, s.nd, kept, std::move(out)), at = in_format_of(given, s.nd, kept, std::move(at));
     return places ? as_tuple(out, at) : out.release();
 }
 
@@ -429,7 +436,7 @@ PyObject *avg_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     read_windows(s, x.ndim, x.shape(), a[1], a[2], a[3], nullptr, a[4]);
     list_windows(s, false);
     Divisors d = window_divisors(s, a[5] ? as_bool(a[5]) : true, a[6]);
-    return average(x, s, d, false, true, 0, nullptr).release();
+    return in_format_of(x, s.nd, s.nd < 3, average(x, s, d, false, true, 0, nullptr)).release();
 }
 
 PyObject *avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -457,7 +464,7 @@ PyObject *adaptive_avg_body(PyObject *const *args, Py_ssize_t n, PyObject *names
     Settings s;
     read_parts(s, x.ndim, x.shape(), a[1]);
     list_windows(s, true);
-    return average(x, s, part_divisors(s), false, false, 0, nullptr).release();
+    return in_format_of(x, s.nd, s.nd < 3, average(x, s, part_divisors(s), false, false, 0, nullptr)).release();
 }
 
 PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -477,15 +484,15 @@ PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *
 }  // namespace
 
 const Method pool_methods[] = {
-    MORTICE_KEEPING("partial_max_pool", max_pool_body<true>, 5),
-    MORTICE_KEEPING("partial_max_pool_values", max_pool_body<false>, 5),
-    MORTICE_KEEPING("partial_adaptive_max_pool", adaptive_max_body, 4),
-    MORTICE_KEEPING("partial_max_pool_grad", max_grad_body, 4),
-    MORTICE_KEEPING("partial_max_pool_take", max_take_body, 4),
-    MORTICE_KEEPING("partial_avg_pool", avg_body, 4),
-    MORTICE_KEEPING("partial_avg_pool_grad", avg_grad_body, 4),
-    MORTICE_KEEPING("partial_adaptive_avg_pool", adaptive_avg_body, 4),
-    MORTICE_KEEPING("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body, 4),
+    MORTICE_METHOD("partial_max_pool", max_pool_body<true>),
+    MORTICE_METHOD("partial_max_pool_values", max_pool_body<false>),
+    MORTICE_METHOD("partial_adaptive_max_pool", adaptive_max_body),
+    MORTICE_KEEPING("partial_max_pool_grad", max_grad_body, 5),
+    MORTICE_METHOD("partial_max_pool_take", max_take_body),
+    MORTICE_METHOD("partial_avg_pool", avg_body),
+    MORTICE_KEEPING("partial_avg_pool_grad", avg_grad_body, 5),
+    MORTICE_METHOD("partial_adaptive_avg_pool", adaptive_avg_body),
+    MORTICE_KEEPING("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body, 5),
     {},
 };
 
