@@ -805,3 +805,48 @@ def test_lengths_and_repeats_may_be_mapped_over():
     loss = mt.vmap(lambda s, n, m: mt.nn.functional.ctc_loss(s, labels, n, m))(scores, long, short)
     each = [mt.nn.functional.ctc_loss(s, labels, n, m) for s, n, m in zip(scores, long, short)]
     mt.testing.assert_close(loss, mt.stack(each))
+
+
+# ---- where samples lie in memory ----
+
+
+def test_a_sample_has_the_strides_of_the_batch_and_contiguous_copies_what_has_gaps() -> None:
+    x, seen = draw(2, 3, 4), []
+
+    def f(t: Any) -> Any:
+        seen.append((t.stride(), t.is_contiguous(), t.storage_offset(), t.t().stride()))
+        return t.contiguous().add_(1)
+
+    before = x.clone()
+    got = [vmap(f, in_dims=d)(x) for d in (1, 2)]
+    assert seen == [((12, 1), False, 0, (1, 12)), ((12, 4), False, 0, (4, 12))]
+    assert same(x, before) and all(same(y, x.movedim(d, 0) + 1) for d, y in zip((1, 2), got))
+    seen.clear()
+    part = x[:, 1:]
+    whole = vmap(f)(part)
+    assert seen == [((4, 1), True, 4, (1, 4))]
+    assert same(part, before[:, 1:] + 1) and same(whole, part)
+    with pytest.raises(RuntimeError, match="spans across two contiguous subspaces"):
+        vmap(lambda t: t.view(-1), in_dims=1)(x)
+
+
+def test_as_strided_of_a_sample_goes_by_the_memory_of_the_batch() -> None:
+    x = draw(6, 3)
+    flat = x.reshape(-1)
+    got = vmap(lambda t: t.as_strided((2, 2), (1, 2), 0), in_dims=-1)(x)
+    assert same(got, mt.stack([flat[i : i + 4].as_strided((2, 2), (1, 2)) for i in range(3)]))
+    y = x[:, 1:]
+    assert same(vmap(lambda t: t.as_strided((2,), (1,), 1))(y), y)
+    with pytest.raises(RuntimeError, match=r"memory in range \[0, 10\], but `tensor` can only access some memory in range \[0, 3\]"):
+        vmap(lambda t: t.as_strided((2, 5), (1, 2), 0))(x)
+    w = x.clone().requires_grad_()
+    vmap(lambda t: t.as_strided((2,), (3,)), in_dims=1)(w).sum().backward()
+    assert w.grad.sum(1).tolist() == [3.0, 3.0, 0, 0, 0, 0]
+
+
+def test_windows_that_are_written_and_returned_have_the_new_values() -> None:
+    for view in (lambda t: t.unfold(0, 2, 2), lambda t: t.as_strided((2,), (2,), 1)):
+        x = draw(3, 6)
+        want = mt.stack([view(row.clone()) for row in x]) * 10
+        assert same(vmap(lambda t: view(t).mul_(10))(x), want)  # noqa: B023
+        assert same(mt.stack([view(row.clone()) for row in x]), want)

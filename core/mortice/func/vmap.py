@@ -166,7 +166,8 @@ def _seen(level: Any, t: Any) -> Any:
         if t._storage is entered._storage and t._device is entered._device and not (x._rg or t._rg):
             if all([isinstance(below, MapLevel) for below in chain(x._device)]):
                 seen = replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), t.view_steps).data
-                return seen if seen.dtype is t.dtype else None
+                shares = seen._storage is not None and seen._storage.aliases is x.own_storage().aliases
+                return seen if shares and seen.dtype is t.dtype else None
     return None
 
 

@@ -144,6 +144,10 @@ class Level:
         """Apply an op to operands of which one is of this level, which is no transform, and others are not."""
         raise NotImplementedError
 
+    def strided(self, t: Any, size: Any, stride: Any, start: int) -> Any:
+        """Return what `as_strided` shows of a tensor of this level that lies in memory with gaps."""
+        raise self.no_memory("as_strided")
+
     def moved(self, data: Any, source: Device, target: Device, move: Callable[..., Any]) -> Any:
         """Return a buffer with its parts moved by `move(part, source, target)`, devices below."""
         return self.over(data, lambda part: move(part, source.inner, target.inner))

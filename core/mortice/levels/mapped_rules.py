@@ -313,6 +313,20 @@ def diagonal_write(k: Any, x: Mapped, part: Mapped, *, offset: int, axis1: int, 
     return Mapped(k.inner.diagonal_write(k.spread(x, n), k.spread(part, n), offset=offset, **axes), True)
 
 
+def sliding_window(k: Any, x: Mapped, *, axis: int, size: int, step: int) -> Mapped:
+    """Show windows along an axis."""
+    return Mapped(k.inner.sliding_window(x.data, axis=axis + x.on, size=size, step=step), x.on)
+
+
+def strided(k: Any, x: Mapped, *, shape: Any, strides: Any, offset: int) -> Mapped:
+    """Show row-major lanes with any strides."""
+    if not x.on:
+        return Mapped(k.inner.strided(x.data, shape=shape, strides=strides, offset=offset), False)
+    n, m = k.inner.shape_of(x.data)
+    flat = k.inner.contiguous(k.inner.reshape(x.data, (n * m,)))
+    return Mapped(k.inner.strided(flat, shape=(n, *shape), strides=(m, *strides), offset=offset), True)
+
+
 def roll(k: Any, x: Mapped, *, shifts: Any, axes: Any) -> Mapped:
     """Shift along axes."""
     return Mapped(k.inner.roll(x.data, shifts=shifts, axes=tuple([a + x.on for a in axes])), x.on)
@@ -392,8 +406,8 @@ for _name, _own in BROADCAST_LEADING.items():
 for _name in SAMPLES.split():
     _method(_name, samples)
 for _rule in (
-    embedding, embedding_grad, _written("index_add"), _written("index_write"), diagonal, diagonal_write, roll, flip,
-    pad, pad_border, pad_border_grad, sum_all, unique_all, searchsorted, attention,
+    embedding, embedding_grad, _written("index_add"), _written("index_write"), diagonal, diagonal_write, sliding_window,
+    strided, roll, flip, pad, pad_border, pad_border_grad, sum_all, unique_all, searchsorted, attention,
 ):  # fmt: skip
     setattr(MappedBackend, _rule.__name__, _rule)
 
