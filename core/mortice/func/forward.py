@@ -77,11 +77,18 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
 
     def push(*tangents: Any) -> Any:
         ts = tuple(leaves(tangents))
-        if form(tangents) != form(primals) or any(t.shape != x.shape for t, x in zip(ts, own)):
+        if form(tangents) != form(primals):
             raise RuntimeError(
-                "linearize: Expected the tangents to have the same structure and shapes as the primals; got shapes "
+                "linearize: Expected the tangents to have the same argspec as the primals; got shapes "
                 f"{[list(t.shape) for t in ts]} for {[list(x.shape) for x in own]}."
             )
+        for what in ("shape", "dtype"):
+            for i, (t, x) in enumerate(zip(ts, own)):
+                if (given := getattr(t, what)) != (wanted := getattr(x, what)):
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {given} in flattened pytree doesn't match the {what} {wanted} of the "
+                        "corresponding primal."
+                    )
         keep = modes.grad and outside
         with enable_grad():
             pushed = functional.twice(tuple(outs), tuple(own), ts, keep)

@@ -23,6 +23,8 @@ def open_input(t: Any) -> Any:
     t = here(t)
     if t._rg:
         return k.reshape(t, t.shape)
+    if t.dtype.kind not in "fc":
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     made = t._share().requires_grad_()
     made.__dict__["_opened"] = next_seq()
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd.trees import leaves, rebuild, spread
@@ -45,9 +46,9 @@ def vmap(
         if "_create_batched_inputs" in vars(steps or object):  # a library has set its own
             return load("mortice.utils.vmap_steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
         flat, dims, n = _inputs(func, in_dims, args)
-        flat = [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
+        given, flat = flat, [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
         if chunk_size is None or chunk_size >= n:
-            return _run(func, args, kwargs, flat, dims, n, out_dims, randomness)
+            return _run(func, args, kwargs, flat, dims, n, out_dims, randomness, given)
         parts = []
         # What is drawn the same for all samples is the same in every chunk.
         drawn = get_rng_state() if randomness == "same" else None
@@ -58,6 +59,21 @@ def vmap(
             part = [x if d is None else x[start:stop] for x, d in zip(flat, dims)]
             parts.append(_run(func, args, kwargs, part, dims, stop - start, out_dims, randomness))
         return _joined(func, parts, out_dims)
+
+    return wrapper
+
+
+def chunk_vmap(
+    func: Fn, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Fn:
+    """Return what `vmap` does, with the batch in a number of chunks, one after the other."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        size = -(-_inputs(func, in_dims, args)[2] // chunks)
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=max(size, 1))(*args, **kwargs)
 
     return wrapper
 
@@ -108,24 +124,28 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
 
 
 def _run(
-    func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str
-) -> Any:
-    """Call the function once for the whole batch."""
-    flat = [x if dim is None else here(x) for x, dim in zip(flat, dims)]
+    func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str,
+    given: Sequence[Any] = (),
+) -> Any:  # fmt: skip
+    """Call the function once for the whole batch; `given` are the inputs as they came, which may go out again."""
+    raised = [x if dim is None else here(x) for x, dim in zip(flat, dims)]
+    whole: dict[int, Any] = {}
     with MapLevel(n, randomness) as level:
         mine = []
-        for x, dim in zip(flat, dims):
+        for i, (x, dim) in enumerate(zip(raised, dims)):
             if dim is None:
                 mine.append(x)
                 continue
             t = level.enter(x)
+            if given and x is flat[i]:
+                whole[id(t)] = given[i], dim
             level.entered.append((x, t, lambda x, t: x.copy_(level.leave(t))))
             mine.append(t)
         out = func(*rebuild(args, iter(mine)), **kwargs)
-        return rebuild(out, iter(_outputs(func, level, out, out_dims)))
+        return rebuild(out, iter(_outputs(func, level, out, out_dims, whole)))
 
 
-def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
+def _outputs(func: Fn, level: Any, out: Any, out_dims: Any, given: dict[int, Any]) -> list[Any]:
     """Return the outputs with the mapped dim where `out_dims` says."""
     found = []
     for t, dim in zip(leaves(out), _out_dims(func, out, out_dims)):
@@ -150,6 +170,10 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(t.shape) - 1}, {len(t.shape)}], but got {dim})"
             )
+        x, at = given.get(id(t), (None, None))
+        if at == dim:  # an input, with its batch where it was
+            found.append(x)
+            continue
         whole = _seen(level, t)
         whole = level.leave(t) if whole is None else whole
         dim %= len(whole.shape)

@@ -470,6 +470,8 @@ def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:
             left = [level.leave(a) if isinstance(a, TensorBase) else (a,) * level.size for a in (*args, *attrs.values())]
             n = len(args)
             made = [wrapper(*lane[:n], **dict(zip(attrs, lane[n:]))) for lane in zip(*left)]
+            if isinstance(made[0], tuple):
+                return type(made[0])(*[level.enter(TENSOR_KERNELS.stack(column, axis=0)) for column in zip(*made)])
             return level.enter(TENSOR_KERNELS.stack(made, axis=0))
 
     return wrapper

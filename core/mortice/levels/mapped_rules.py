@@ -158,7 +158,7 @@ def samples(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **attrs: Any) -> Any:
         if not any([type(a) is Mapped and a.on for a in args]):
             return _each(below(*[a.data if type(a) is Mapped else a for a in args], **attrs), lambda o: Mapped(o, False))
-        n = k.lanes(args)
+        n, each = k.lanes(args), k.shape_of(next(a for a in args if type(a) is Mapped))[0]
 
         def join(x: Any) -> Any:
             data = k.spread(x, n)
@@ -167,7 +167,7 @@ def samples(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
 
         def part(x: Any) -> Mapped:
             shape = k.inner.shape_of(x)
-            return Mapped(k.inner.reshape(x, (n, shape[0] // n, *shape[1:])), True)
+            return Mapped(k.inner.reshape(x, (n, each, *shape[1:])), True)
 
         if attrs.get("x_shape") is not None:
             first, *rest = attrs["x_shape"]
