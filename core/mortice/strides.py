@@ -42,9 +42,10 @@ def layout(t: Any) -> tuple[int, ...]:
 def _origin(storage: Any, shape: Any) -> tuple[tuple[int, ...], int]:
     """Return the strides and the offset of what all sharers of a memory are views of."""
     below = storage.below
-    if below is None or below.shape[len(below.shape) - len(shape) :] != shape:
+    n = 0 if below is None else len(below.shape) - len(shape)
+    if below is None or below.shape[n:] != shape:
         return contiguous_strides(shape), 0
-    return layout(below)[len(below.shape) - len(shape) :], storage_offset(below)
+    return layout(below)[n:], storage_offset(below)
 
 
 def _after(step: Any, attrs: dict[str, Any], shape: Any, strides: Any) -> Any:

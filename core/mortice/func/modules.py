@@ -95,9 +95,7 @@ def _exchange(module: Any, name: str, value: Any) -> Any:
     path, _, last = name.rpartition(".")
     holder = module.get_submodule(path)
     if value is not None and value is not _ABSENT and not isinstance(value, TensorBase):
-        error = TypeError(f"{value} is not an instance of mortice.Tensor")
-        error.add_note(f"It was given for {name!r}.")
-        raise error
+        raise TypeError(f"{value} is not an instance of mortice.Tensor")
     for table in (holder._parameters, holder._buffers):
         if last in table:
             before = table[last]
@@ -146,9 +144,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
     for name, p in models[0].named_parameters():
         parts = [dict(m.named_parameters())[name] for m in models]
         if any(part._rg is not p._rg for part in parts):
-            error = RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-            error.add_note(f"Got {[part._rg for part in parts]}.")
-            raise error
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         parameters[name] = stack([part.detach() for part in parts], 0).requires_grad_(p._rg)
     for name, _ in models[0].named_buffers():
         buffers[name] = stack([dict(m.named_buffers())[name].detach() for m in models], 0)

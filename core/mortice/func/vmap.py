@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd.trees import leaves, rebuild, spread
-from mortice.func.levels import Fn, k, name_of, wraps
+from mortice.func.levels import Fn, k, name_of, structure, wraps
 from mortice.lazy import load
 from mortice.levels import chain, here
 from mortice.levels.mapped_rules import Mapped, MappedBackend
@@ -70,12 +70,16 @@ def chunk_vmap(
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
 
-    @wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         size = -(-_inputs(func, in_dims, args)[2] // chunks)
         return vmap(func, in_dims, out_dims, randomness, chunk_size=max(size, 1))(*args, **kwargs)
 
-    return wrapper
+    return wraps(func)(call)
+
+
+def _vmap(func: Fn, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Fn:
+    """Do what `vmap` does, as libraries call it that are older than it."""
+    return vmap(func, in_dims, out_dims)
 
 
 def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], int]:
@@ -92,8 +96,8 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
             "over a function with no inputs. The latter is unsupported."
         )
     problem = (
-        f"{call}in_dims is not compatible with the structure of `inputs`. Each in_dim is an int, None, or a nest like the "
-        f"input's; got {len(args)} inputs."
+        f"{call}in_dims is not compatible with the structure of `inputs`. in_dims has structure {structure(in_dims)} but inputs "
+        f"has structure {structure(args)}."
     )
     flat = list(leaves(args))
     dims = list(spread(in_dims, args, problem))
@@ -114,7 +118,7 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
         dims[i] = dim % len(leaf.shape)
         sizes.append(leaf.shape[dims[i]])
     if not sizes:
-        raise ValueError(f"{call}at least one Tensor has to be mapped over; all in_dims are None.")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
@@ -127,7 +131,7 @@ def _run(
     func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str,
     given: Sequence[Any] = (),
 ) -> Any:  # fmt: skip
-    """Call the function once for the whole batch; `given` are the inputs as they came, which may go out again."""
+    """Call the function once for the whole batch; `given` are the inputs as they came."""
     raised = [x if dim is None else here(x) for x, dim in zip(flat, dims)]
     whole: dict[int, Any] = {}
     with MapLevel(n, randomness) as level:
@@ -199,20 +203,12 @@ def _out_dims(func: Fn, out: Any, out_dims: Any) -> list[Any]:
     name = name_of(func)
     problem = (
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-        f"out_dims has structure {_structure(out_dims)} but outputs has structure {_structure(out)}. An out_dim must be an "
-        "int, None or a python collection of ints."
+        f"out_dims has structure {structure(out_dims)} but outputs has structure {structure(out)}. An out_dim "
+        "must be an int, None or a python collection of ints."
     )
     if isinstance(out, TensorBase) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
         out_dims = out_dims[0]
     return list(spread(out_dims, out, problem))
-
-
-def _structure(tree: Any) -> str:
-    if isinstance(tree, dict):
-        return "{" + ", ".join(f"{key!r}: {_structure(value)}" for key, value in tree.items()) + "}"
-    if isinstance(tree, (tuple, list)):
-        return f"{type(tree).__name__}({', '.join(map(_structure, tree))})"
-    return "*"
 
 
 def _joined(func: Fn, parts: list[Any], out_dims: Any) -> Any:

@@ -144,10 +144,6 @@ class Level:
         """Apply an op to operands of which one is of this level, which is no transform, and others are not."""
         raise NotImplementedError
 
-    def strided(self, t: Any, size: Any, stride: Any, start: int) -> Any:
-        """Return what `as_strided` shows of a tensor of this level that lies in memory with gaps."""
-        raise self.no_memory("as_strided")
-
     def moved(self, data: Any, source: Device, target: Device, move: Callable[..., Any]) -> Any:
         """Return a buffer with its parts moved by `move(part, source, target)`, devices below."""
         return self.over(data, lambda part: move(part, source.inner, target.inner))
@@ -470,8 +466,6 @@ def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:
             left = [level.leave(a) if isinstance(a, TensorBase) else (a,) * level.size for a in (*args, *attrs.values())]
             n = len(args)
             made = [wrapper(*lane[:n], **dict(zip(attrs, lane[n:]))) for lane in zip(*left)]
-            if isinstance(made[0], tuple):
-                return type(made[0])(*[level.enter(TENSOR_KERNELS.stack(column, axis=0)) for column in zip(*made)])
             return level.enter(TENSOR_KERNELS.stack(made, axis=0))
 
     return wrapper

@@ -7,7 +7,6 @@ from typing import Any
 
 from mortice.levels import Level, chain, raise_to, record_crossing, stack, watch_memory
 from mortice.levels.mapped_rules import Mapped, MappedBackend
-from mortice.ops.strided import as_strided
 from mortice.shape import Size
 from mortice.strides import layout
 from mortice.tensor import make
@@ -41,8 +40,8 @@ class MapLevel(Level):
         made = make(stacked, t._device.inner, t.dtype, Size((self.size, *t.shape)))
         return record_crossing(made, (t,), lambda g: (self.enter(g),), "LeaveVmapBackward")
 
-    def strided(self, t: Any, size: Any, stride: Any, start: int) -> Any:
-        """Return what `as_strided` shows of each lane's memory; what was written there in this level it does not know."""
+    def strided(self, as_strided: Callable[..., Any], t: Any, size: Any, stride: Any, start: int) -> Any:
+        """Return what `as_strided` shows of each lane's memory."""
         below = t._storage and t._storage.below
         if below is None or t._storage.root is not t._storage.first:
             raise self.no_memory("as_strided")

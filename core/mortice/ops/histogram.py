@@ -155,7 +155,6 @@ def _floats(name: str, x: Any) -> None:
         raise DTypeError(f"{name}: not implemented for '{CLASS_NAMES[x.dtype.name]}'; got {x.dtype}. Use .float().")
 
 
-@lane_by_lane
 def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:

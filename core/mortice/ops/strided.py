@@ -168,7 +168,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
     if not input.shape:
         return reshape(input, (1,))[:size]
-    return _kernel_sliding_window(input, axis=axis, size=operator.index(size), step=operator.index(step))
+    return _windows(input, axis=axis, size=operator.index(size), step=operator.index(step))
 
 
 def _strided_shape(name: str, old: Size, *, shape: Size, steps: Any, offset: int) -> Size:
@@ -206,18 +206,18 @@ def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) ->
 _strided_copy.vjp(x=_strided_back, jvp="linear")
 
 
-def _kernel_strided(x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
-    fn = _strided if _shares(x, "strided") else _strided_copy
-    return fn(contiguous(x), shape=Size(shape), steps=tuple(strides), offset=offset)
+def _strided_view(x: Any, **attrs: Any) -> Any:
+    return (_strided if _shares(x, "strided") else _strided_copy)(x, **attrs)
 
 
-def _kernel_sliding_window(x: Any, *, axis: int, size: int, step: int) -> Any:
-    fn = _unfold if _shares(x, "sliding_window") else _unfold_copy
-    return fn(x, axis=axis, size=size, step=step)
+def _windows(x: Any, **attrs: Any) -> Any:
+    return (_unfold if _shares(x, "sliding_window") else _unfold_copy)(x, **attrs)
 
 
-TENSOR_KERNELS.replace("strided", _kernel_strided)
-TENSOR_KERNELS.replace("sliding_window", _kernel_sliding_window)
+TENSOR_KERNELS.replace("sliding_window", _windows)
+TENSOR_KERNELS.replace(
+    "strided", lambda x, *, shape, strides, offset: _strided_view(contiguous(x), shape=Size(shape), steps=strides, offset=offset)
+)
 
 
 def whole(x: Any) -> Any:
@@ -271,23 +271,19 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         elif not input._rg and input._device.level is None:
             x, offset, reach = view_dtype(whole(input), input.dtype), start, last
     if not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
-        if (level := input._device.level) is not None:
+        if (shown := getattr(input._device.level, "strided", None)) is not None:
             end = own + sum((n - 1) * s for n, s in zip(input.shape, strides))
-            if start < own or last > end:
-                raise _outside_lane(size, stride, start, last, own, end)
-            return level.strided(input, size, stride, start)
+            if own <= start and last <= end:
+                return shown(as_strided, input, size, stride, start)
+            raise RuntimeError(
+                f"result = tensor.as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of `tensor`. "
+                f"`result` can access some memory in range [{start}, {last + 1}], but `tensor` can only access some memory in "
+                f"range [{own}, {end + 1}]. This is not supported inside of vmap, please try to rewrite the `as_strided` call "
+                "as a sequence of PyTorch view operations"
+            )
         raise _out_of_bounds(size, stride, start, x.shape)
     flat = x if len(x.shape) == 1 else _view(x, shape=Size((prod(x.shape),)))
-    return _kernel_strided(flat, shape=size, strides=stride, offset=offset)
-
-
-def _outside_lane(size: Size, stride: Any, start: int, last: int, own: int, end: int) -> RuntimeError:
-    return RuntimeError(
-        f"result = tensor.as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of `tensor`. `result` can "
-        f"access some memory in range [{start}, {last + 1}], but `tensor` can only access some memory in range "
-        f"[{own}, {end + 1}]. This is not supported inside of vmap, please try to rewrite the `as_strided` call as a "
-        "sequence of PyTorch view operations"
-    )
+    return _strided_view(flat, shape=size, steps=stride, offset=offset)
 
 
 def _out_of_bounds(size: Size, stride: Any, start: int, shape: Size) -> RuntimeError:
