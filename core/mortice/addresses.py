@@ -22,7 +22,7 @@ _LEAD = {
             ("intrinsic", "intrinsic"), ("intrinsic.qat", "intrinsic_qat"), ("qat", "qat"), ("quantized", "quantize"),
         )
     },
-    "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
+    "_VF": ":mortice", "_vmap_internals": "func.vmap", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
     "_functorch.config": "compiler", "_functorch.vmap": "utils.vmap_steps",
     "_inductor": "compiler", "_inductor.config": "compiler", "_inductor.decomposition": "_dynamo.utils",
     "_inductor.config.triton": "compiler", "_library": "library",
@@ -41,7 +41,7 @@ _LEAD = {
     "distributed._tensor.experimental": "distributed.tensor", "fx._compatibility": "fx", "fx._pytree": "fx.pytree",
     "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
     "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
-    "functorch.experimental": "func", "functorch.experimental.control_flow": "_higher_order_ops", "jit.annotations": "_jit_internal",
+    "functorch.experimental": "functorch", "functorch.experimental.control_flow": "_higher_order_ops", "jit.annotations": "_jit_internal",
     "nn.utils._named_member_accessor": "func.modules", "utils._contextlib": "modes",
     "nn.parallel._functions": "nn.parallel.scatter_gather", "onnx.operators": "onnx", "optim._adafactor": "optim.adaptive",
     "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",

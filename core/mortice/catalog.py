@@ -279,7 +279,7 @@ TENSOR_KERNELS = {
     "ops.statistics": "kthvalue logsumexp median median_dim mode norm std var",
     "ops.stft": "frames overlap_add",
     "ops.strided": (
-        "as_strided as_strided_copy constant diagonal diagonal_copy diagonal_write sliding_window unfold_copy"
+        "as_strided as_strided_copy constant diagonal diagonal_copy diagonal_write sliding_window strided unfold_copy"
     ),
     "ops.unary": (
         "abs acos acosh asin asinh atan atan2 atanh ceil cos cosh deg2rad exp exp2 expm1 floor frac hypot log log10 "

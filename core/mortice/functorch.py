@@ -9,6 +9,7 @@ from typing import Any
 from mortice.func import *  # noqa: F403 - one namespace
 from mortice.func import __all__ as _FUNC
 from mortice.func import functional_call, stack_module_state
+from mortice.func.vmap import chunk_vmap  # noqa: F401 - of functorch.experimental
 from mortice.nn.module import Module
 
 __all__ = [

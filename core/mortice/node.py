@@ -377,6 +377,8 @@ class _Raw(Algebra):
 
     def has_nan(self, g: Any, like: Any) -> bool:
         k = (like._device if isinstance(like, TensorBase) else like.device).backend
+        while hasattr(k, "_parts"):  # of all lanes of a batch
+            k, g = k.inner, k._parts(g)
         return bool(k.item(k.any(k.isnan(g))))
 
 

@@ -22,19 +22,30 @@ def layout(t: Any) -> tuple[int, ...]:
     if found is not None and (0 not in t.shape or 0 not in found):
         return found
     # Where there are no elements a backend may tell nothing, as NumPy does, whose strides are then 0.
-    if found is not None or t._storage is None or t._steps is None:
+    if found is not None or t._storage is None:
         return contiguous_strides(t.shape)
+    if t._steps is None:
+        return _origin(t._storage, t.shape)[0]
     # Of a chain of views each is mostly asked after the one before it, whose answer is still there.
     aliases = t._storage.aliases
     known, shape, strides = aliases.laid or (None, None, None)
     start, steps = steps_since(known, t._steps)
     if start is None:
         shape = Size(backend.shape_of(aliases.root))
-        strides = contiguous_strides(shape)
+        strides = _origin(t._storage, shape)[0]
     for step, attrs in steps:
         shape, strides = _after(step, attrs, shape, strides)
     aliases.laid = t._steps, shape, strides
     return strides
+
+
+def _origin(storage: Any, shape: Any) -> tuple[tuple[int, ...], int]:
+    """Return the strides and the offset of what all sharers of a memory are views of."""
+    below = storage.below
+    n = 0 if below is None else len(below.shape) - len(shape)
+    if below is None or below.shape[n:] != shape:
+        return contiguous_strides(shape), 0
+    return layout(below)[n:], storage_offset(below)
 
 
 def _after(step: Any, attrs: dict[str, Any], shape: Any, strides: Any) -> Any:
@@ -45,13 +56,15 @@ def _after(step: Any, attrs: dict[str, Any], shape: Any, strides: Any) -> Any:
 
 def storage_offset(self: Any) -> int:
     """Return where the first element lies in the memory that the tensor shares, in elements."""
-    if self._storage is None or self._steps is None:
+    if self._storage is None:
         return 0
+    if self._steps is None:
+        return _origin(self._storage, self.shape)[1]
     backend = self._device.backend
     if not backend.rooted:
         return backend.whole(self._buffer)[1]
     shape, dtype = Size(backend.shape_of(self._storage.root)), backend.dtype_of(self._storage.root)
-    strides, offset = contiguous_strides(shape), 0
+    strides, offset = _origin(self._storage, shape)
     for step, attrs in self.view_steps:
         shown = attrs.get("dtype") or step.rule(dtype)[1]
         # Complex numbers as two real ones, or other bytes: the offset counts elements.

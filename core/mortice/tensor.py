@@ -45,6 +45,7 @@ class Storage:
     """Memory that several tensors share, and its version; `.data` makes a second Storage over the same memory."""
 
     __slots__ = ("version", "aliases", "pruned", "reshapes")
+    below: Any = None  # in a transform, the tensor that the root shows
 
     def __init__(self, aliases: Aliases | None = None, version: int = 0) -> None:
         self.version = version

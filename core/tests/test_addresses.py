@@ -37,6 +37,8 @@ LEAD = [
     ("_C._functorch", "is_batchedtensor", importlib.import_module("mortice._C").is_batchedtensor),
     ("optim._multi_tensor", "AdamW", mt.optim.AdamW),
     ("_VF", "lstm", mt.lstm),
+    ("_vmap_internals", "_vmap", importlib.import_module("mortice.func.vmap")._vmap),
+    ("functorch.experimental", "chunk_vmap", importlib.import_module("mortice.func.vmap").chunk_vmap),
     ("_dynamo", "is_dynamo_supported", eval_frame.is_dynamo_supported),
     ("_dynamo", "reset", mt.compiler.reset),
     ("_ops", "ops", mt.ops),

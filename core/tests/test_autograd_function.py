@@ -487,3 +487,21 @@ def test_backward_hooks_of_modules_stand_in_the_graph_under_pytorchs_name() -> N
     layer = mt.nn.ReLU()
     layer.register_full_backward_hook(lambda *_: None)
     assert layer(leaf(1.0)).grad_fn.name() == "BackwardHookFunctionBackward"
+
+
+def test_a_tangent_of_another_size_is_refused() -> None:
+    class First(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            return t[:1] * 2
+
+    with pytest.raises(RuntimeError, match=r"Tensor is of size \[3\] while the given forward gradient is of size \[1\]"):
+        mt.func.jvp(First.apply, (mt.ones(3),), (mt.ones(3),))

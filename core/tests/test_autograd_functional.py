@@ -141,7 +141,7 @@ def test_vjp_jvp_and_linearize() -> None:
 
 
 def test_misuse_of_func() -> None:
-    with pytest.raises(RuntimeError, match="Expected f.* to return a scalar tensor"):
+    with pytest.raises(RuntimeError, match="Expected f.* to return a scalar Tensor"):
         func.grad(lambda x: x * 2)(t(1.0, 2.0))
     with pytest.raises(RuntimeError, match="Got argnum=3, but only 1 positional inputs"):
         func.grad(lambda x: x.sum(), argnums=3)(t(1.0))

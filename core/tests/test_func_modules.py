@@ -75,7 +75,7 @@ def test_models_to_be_stacked_agree_in_mode_and_in_what_is_trained() -> None:
         stack_module_state(models)
     models[0].eval()
     models[0].bias.requires_grad_(False)
-    with pytest.raises(RuntimeError, match="bias of all models to have the same .requires_grad"):
+    with pytest.raises(RuntimeError, match="bias from each model to have the same .requires_grad"):
         stack_module_state(models)
     with pytest.raises(RuntimeError, match=r"stack: .*\[3, 2\]"):
         stack_module_state([nn.Linear(2, 2), nn.Linear(2, 3)])

@@ -805,3 +805,94 @@ def test_lengths_and_repeats_may_be_mapped_over():
     loss = mt.vmap(lambda s, n, m: mt.nn.functional.ctc_loss(s, labels, n, m))(scores, long, short)
     each = [mt.nn.functional.ctc_loss(s, labels, n, m) for s, n, m in zip(scores, long, short)]
     mt.testing.assert_close(loss, mt.stack(each))
+
+
+# ---- where samples lie in memory ----
+
+
+def test_a_sample_has_the_strides_of_the_batch_and_contiguous_copies_what_has_gaps() -> None:
+    x, seen = draw(2, 3, 4), []
+
+    def f(t: Any) -> Any:
+        seen.append((t.stride(), t.is_contiguous(), t.storage_offset(), t.t().stride()))
+        return t.contiguous().add_(1)
+
+    before = x.clone()
+    got = [vmap(f, in_dims=d)(x) for d in (1, 2)]
+    assert seen == [((12, 1), False, 0, (1, 12)), ((12, 4), False, 0, (4, 12))]
+    assert same(x, before) and all(same(y, x.movedim(d, 0) + 1) for d, y in zip((1, 2), got))
+    seen.clear()
+    part = x[:, 1:]
+    whole = vmap(f)(part)
+    assert seen == [((4, 1), True, 4, (1, 4))]
+    assert same(part, before[:, 1:] + 1) and same(whole, part)
+    with pytest.raises(RuntimeError, match="spans across two contiguous subspaces"):
+        vmap(lambda t: t.view(-1), in_dims=1)(x)
+
+
+def test_as_strided_of_a_sample_goes_by_the_memory_of_the_batch() -> None:
+    x = draw(6, 3)
+    flat = x.reshape(-1)
+    got = vmap(lambda t: t.as_strided((2, 2), (1, 2), 0), in_dims=-1)(x)
+    assert same(got, mt.stack([flat[i : i + 4].as_strided((2, 2), (1, 2)) for i in range(3)]))
+    y = x[:, 1:]
+    assert same(vmap(lambda t: t.as_strided((2,), (1,), 1))(y), y)
+    with pytest.raises(RuntimeError, match=r"memory in range \[0, 10\], but `tensor` can only access some memory in range \[0, 3\]"):
+        vmap(lambda t: t.as_strided((2, 5), (1, 2), 0))(x)
+    w = x.clone().requires_grad_()
+    vmap(lambda t: t.as_strided((2,), (3,)), in_dims=1)(w).sum().backward()
+    assert w.grad.sum(1).tolist() == [3.0, 3.0, 0, 0, 0, 0]
+
+
+def test_windows_that_are_written_and_returned_have_the_new_values() -> None:
+    for view in (lambda t: t.unfold(0, 2, 2), lambda t: t.as_strided((2,), (2,), 1)):
+        x = draw(3, 6)
+        want = mt.stack([view(row.clone()) for row in x]) * 10
+        assert same(vmap(lambda t: view(t).mul_(10))(x), want)  # noqa: B023
+        assert same(mt.stack([view(row.clone()) for row in x]), want)
+
+
+def test_an_input_that_goes_out_again_is_the_tensor_itself() -> None:
+    x = draw(3, 2)
+    assert vmap(lambda t: t)(x) is x and vmap(lambda t: t.add_(1))(x) is x
+    assert vmap(lambda t, s: (s, t), in_dims=(1, None), out_dims=(None, 1))(x, 2.0)[1] is x
+    assert vmap(lambda t: t, in_dims=1)(x).shape == (2, 3)
+
+
+def test_anomaly_mode_looks_at_all_samples() -> None:
+    with mt.autograd.set_detect_anomaly(True):
+        assert same(vmap(grad(lambda t: t.sin().sum()))(x := draw(3, 2)), x.cos())
+        with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output"):
+            vmap(grad(lambda t: (t.sqrt() * 0).sum()))(mt.tensor([1.0, 0.0], dtype=f64))
+
+
+def test_chunk_vmap_and_nonzero_static_take_the_samples_in_turn() -> None:
+    chunk_vmap = importlib.import_module("mortice.functorch.experimental").chunk_vmap
+    x, sizes = draw(5, 2), []
+    assert same(chunk_vmap(lambda t: sizes.append(mt.func.debug_unwrap(t).shape[0]) or t * 2, chunks=3)(x), x * 2)
+    assert sizes == [2, 2, 1]
+    with pytest.raises(RuntimeError, match="`chunks` to be greater than 0, got: 0"):
+        chunk_vmap(mt.sin, chunks=0)
+    flags = mt.tensor([[0, 1, 1], [3, 0, 0]])
+    assert vmap(lambda t: mt.nonzero_static(t, size=2))(flags).tolist() == [[[1], [2]], [[0], [-1]]]
+
+
+def test_derivatives_over_an_empty_batch_and_of_what_cannot_have_them() -> None:
+    assert jacfwd(lambda t: nn.functional.unfold(t, (2, 2)))(mt.zeros(0, 1, 3, 3)).shape == (0, 4, 4, 0, 1, 3, 3)
+    for fn in (lambda: jacrev(lambda t: t.long())(draw(2)), lambda: vjp(lambda t: t.long(), draw(2))):
+        with pytest.raises(RuntimeError, match="outputs of f must be floating-point or complex Tensors, got Tensor with dtype"):
+            fn()
+    push = mt.func.linearize(mt.sin, draw(2))[1]
+    for wrong, what in ((draw(3), "shape"), (mt.ones(2), "dtype")):
+        with pytest.raises(RuntimeError, match=f"tangent:0 with {what} .* doesn't match the {what}"):
+            push(wrong)
+
+
+def test_a_tangent_reaches_the_padding_of_an_embedding_that_gradients_leave_out() -> None:
+    w, at = draw(4, 2), mt.tensor([0, 2, 3])
+
+    def look(t: Any) -> Any:
+        return nn.functional.embedding(at, t, padding_idx=2)
+
+    assert same(jvp(look, (w,), (w,))[1], w[at])
+    assert grad(lambda t: look(t).sum())(w).sum(1).tolist() == [2, 0, 0, 2]

@@ -173,6 +173,11 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
                     f"{cls.__name__}.jvp: returned a tangent at position {i}, where forward's output is not differentiable. "
                     "You should return None at that position instead."
                 )
+            if t is not None and t.shape != o.shape:
+                raise RuntimeError(
+                    "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                    f"supported. Tensor is of size {list(o.shape)} while the given forward gradient is of size {list(t.shape)}."
+                )
     duals = [o if t is None else level.enter(o, t) for o, t in zip(outs, pushed)]
     duals = [assign(dirty[id(o)], d, False) if id(o) in dirty else d for o, d in zip(outs, duals)]
     return tuple(duals) if isinstance(out, tuple) else duals[0]

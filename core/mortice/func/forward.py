@@ -8,7 +8,7 @@ from typing import Any
 from mortice.autograd import functional
 from mortice.autograd.functional import JVP, outputs
 from mortice.autograd.trees import form, leaves, rebuild, tensors
-from mortice.func.levels import Fn, drop, dropped, like_argnums, opened, others, places, real, wraps
+from mortice.func.levels import Fn, drop, dropped, like_argnums, opened, others, places, real, structure, wraps
 from mortice.modes import enable_grad, modes
 
 
@@ -22,8 +22,7 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
     """Return (output, Jt[, aux]) of a function at `primals`, pushed along `tangents`, in one go."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
-            f"{type(primals).__name__}."
+            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
     xs, ts = tensors(JVP, primals, "primals"), tensors(JVP, tangents, "tangents")
     if not xs:
@@ -77,11 +76,15 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
 
     def push(*tangents: Any) -> Any:
         ts = tuple(leaves(tangents))
-        if form(tangents) != form(primals) or any(t.shape != x.shape for t, x in zip(ts, own)):
-            raise RuntimeError(
-                "linearize: Expected the tangents to have the same structure and shapes as the primals; got shapes "
-                f"{[list(t.shape) for t in ts]} for {[list(x.shape) for x in own]}."
-            )
+        if form(tangents) != form(primals):
+            raise RuntimeError(f"Expected the tangents {structure(tangents)} to have the same argspec as the primals {structure(primals)}")
+        for what in ("shape", "dtype"):
+            for i, (t, x) in enumerate(zip(ts, own)):
+                if (given := getattr(t, what)) != (wanted := getattr(x, what)):
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {given} in flattened pytree doesn't match the {what} {wanted} of the "
+                        "corresponding primal."
+                    )
         keep = modes.grad and outside
         with enable_grad():
             pushed = functional.twice(tuple(outs), tuple(own), ts, keep)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.graph import Node, next_seq
+from mortice.lazy import load
 from mortice.levels import here
 from mortice.levels.mapped import Mapped
 from mortice.node import TENSOR_KERNELS
@@ -102,6 +103,11 @@ def dropped(tree: Any, keep: bool) -> Any:
     return tree_map(lambda x: drop(x, keep), tree)
 
 
+def structure(tree: Any) -> Any:
+    """Return what messages say of the form of a nest."""
+    return load("mortice.utils._pytree", "tree_structure")(tree)
+
+
 def name_of(func: Fn) -> str:
     """Return what messages call a function."""
     return getattr(func, "__name__", repr(func))
@@ -120,11 +126,7 @@ def functionalize(func: Fn, *, remove: str = "mutations") -> Fn:
             f"'mutations' and 'mutations_and_views'; got {remove!r}."
         )
 
-    @wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs)
-
-    return wrapper
+    return wraps(func)(lambda *args, **kwargs: func(*args, **kwargs))
 
 
 def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:

@@ -38,8 +38,10 @@ def functional_call(
         names = [name for part in given for name in part]
         repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if repeated:
-            raise ValueError(f"functional_call: {repeated} appeared in multiple dictionaries; give each name once.")
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: value for part in given for name, value in part.items()}
+    elif not isinstance(given, dict):
+        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(given)}")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, given, tie_weights, strict):
         return module(*args, **(kwargs or {}))
@@ -81,8 +83,8 @@ def _tied(module: Any, given: Any) -> dict[str, Any]:
         found = [name for name in tied if name in given]
         if any(given[name] is not given[found[0]] for name in found):
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(found)}, which are one tensor in the module. Give one of "
-                "them, or call with tie_weights=False."
+                f"functional_call got multiple values for keys {sorted(found)}, which are tied. Consider using "
+                "tie_weights=False"
             )
         values.update(dict.fromkeys(tied, given[found[0]]) if found else {})
     return values
@@ -93,7 +95,7 @@ def _exchange(module: Any, name: str, value: Any) -> Any:
     path, _, last = name.rpartition(".")
     holder = module.get_submodule(path)
     if value is not None and value is not _ABSENT and not isinstance(value, TensorBase):
-        raise TypeError(f"functional_call: {value} is not an instance of mortice.Tensor; it was given for {name!r}.")
+        raise TypeError(f"{value} is not an instance of mortice.Tensor")
     for table in (holder._parameters, holder._buffers):
         if last in table:
             before = table[last]
@@ -142,10 +144,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
     for name, p in models[0].named_parameters():
         parts = [dict(m.named_parameters())[name] for m in models]
         if any(part._rg is not p._rg for part in parts):
-            raise RuntimeError(
-                f"stack_module_state: Expected {name} of all models to have the same .requires_grad; got "
-                f"{[part._rg for part in parts]}."
-            )
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         parameters[name] = stack([part.detach() for part in parts], 0).requires_grad_(p._rg)
     for name, _ in models[0].named_buffers():
         buffers[name] = stack([dict(m.named_buffers())[name].detach() for m in models], 0)

@@ -46,7 +46,7 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
                 raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}")
             if value.shape:
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{len(value.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             keep = recorded and others([value], own)
@@ -95,6 +95,7 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
         if has_aux:
             out, aux = pair(VJP, out)
         outs = outputs(VJP, out)
+        _moving(outs)
         outside = others(outs, own)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
@@ -112,6 +113,14 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
     keep = recorded and outside
     result = dropped(out, keep)
     return (result, pull, dropped(aux, keep)) if has_aux else (result, pull)
+
+
+def _moving(outs: Sequence[Any]) -> None:
+    for o in outs:
+        if o.dtype.kind not in "fc":
+            raise RuntimeError(
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {o.dtype}"
+            )
 
 
 def _puller(o: Any, own: Sequence[Any], keep: bool) -> Fn:
@@ -146,6 +155,7 @@ def jacrev(
             if has_aux:
                 out, aux = pair(VJP, out)
             outs = outputs(VJP, out)
+            _moving(outs)
             real("jacrev", outs, "outputs")
             keep = recorded and others(outs, own)
             blocks = []

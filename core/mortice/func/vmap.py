@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd.trees import leaves, rebuild, spread
-from mortice.func.levels import Fn, k, name_of, wraps
+from mortice.func.levels import Fn, k, name_of, structure, wraps
 from mortice.lazy import load
 from mortice.levels import chain, here
 from mortice.levels.mapped_rules import Mapped, MappedBackend
@@ -45,9 +46,9 @@ def vmap(
         if "_create_batched_inputs" in vars(steps or object):  # a library has set its own
             return load("mortice.utils.vmap_steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
         flat, dims, n = _inputs(func, in_dims, args)
-        flat = [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
+        given, flat = flat, [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
         if chunk_size is None or chunk_size >= n:
-            return _run(func, args, kwargs, flat, dims, n, out_dims, randomness)
+            return _run(func, args, kwargs, flat, dims, n, out_dims, randomness, given)
         parts = []
         # What is drawn the same for all samples is the same in every chunk.
         drawn = get_rng_state() if randomness == "same" else None
@@ -60,6 +61,25 @@ def vmap(
         return _joined(func, parts, out_dims)
 
     return wrapper
+
+
+def chunk_vmap(
+    func: Fn, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", chunks: int = 2
+) -> Fn:
+    """Return what `vmap` does, with the batch in a number of chunks, one after the other."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        size = -(-_inputs(func, in_dims, args)[2] // chunks)
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=max(size, 1))(*args, **kwargs)
+
+    return wraps(func)(call)
+
+
+def _vmap(func: Fn, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False) -> Fn:
+    """Do what `vmap` does, as libraries call it that are older than it."""
+    return vmap(func, in_dims, out_dims)
 
 
 def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], list[Any], int]:
@@ -76,8 +96,8 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
             "over a function with no inputs. The latter is unsupported."
         )
     problem = (
-        f"{call}in_dims is not compatible with the structure of `inputs`. Each in_dim is an int, None, or a nest like the "
-        f"input's; got {len(args)} inputs."
+        f"{call}in_dims is not compatible with the structure of `inputs`. in_dims has structure {structure(in_dims)} but inputs "
+        f"has structure {structure(args)}."
     )
     flat = list(leaves(args))
     dims = list(spread(in_dims, args, problem))
@@ -98,7 +118,7 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
         dims[i] = dim % len(leaf.shape)
         sizes.append(leaf.shape[dims[i]])
     if not sizes:
-        raise ValueError(f"{call}at least one Tensor has to be mapped over; all in_dims are None.")
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
@@ -108,24 +128,28 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
 
 
 def _run(
-    func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str
-) -> Any:
-    """Call the function once for the whole batch."""
-    flat = [x if dim is None else here(x) for x, dim in zip(flat, dims)]
+    func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str,
+    given: Sequence[Any] = (),
+) -> Any:  # fmt: skip
+    """Call the function once for the whole batch; `given` are the inputs as they came."""
+    raised = [x if dim is None else here(x) for x, dim in zip(flat, dims)]
+    whole: dict[int, Any] = {}
     with MapLevel(n, randomness) as level:
         mine = []
-        for x, dim in zip(flat, dims):
+        for i, (x, dim) in enumerate(zip(raised, dims)):
             if dim is None:
                 mine.append(x)
                 continue
             t = level.enter(x)
+            if given and x is flat[i]:
+                whole[id(t)] = given[i], dim
             level.entered.append((x, t, lambda x, t: x.copy_(level.leave(t))))
             mine.append(t)
         out = func(*rebuild(args, iter(mine)), **kwargs)
-        return rebuild(out, iter(_outputs(func, level, out, out_dims)))
+        return rebuild(out, iter(_outputs(func, level, out, out_dims, whole)))
 
 
-def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
+def _outputs(func: Fn, level: Any, out: Any, out_dims: Any, given: dict[int, Any]) -> list[Any]:
     """Return the outputs with the mapped dim where `out_dims` says."""
     found = []
     for t, dim in zip(leaves(out), _out_dims(func, out, out_dims)):
@@ -150,6 +174,10 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(t.shape) - 1}, {len(t.shape)}], but got {dim})"
             )
+        x, at = given.get(id(t), (None, None))
+        if at == dim:  # an input, with its batch where it was
+            found.append(x)
+            continue
         whole = _seen(level, t)
         whole = level.leave(t) if whole is None else whole
         dim %= len(whole.shape)
@@ -166,7 +194,8 @@ def _seen(level: Any, t: Any) -> Any:
         if t._storage is entered._storage and t._device is entered._device and not (x._rg or t._rg):
             if all([isinstance(below, MapLevel) for below in chain(x._device)]):
                 seen = replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), t.view_steps).data
-                return seen if seen.dtype is t.dtype else None
+                shares = seen._storage is not None and seen._storage.aliases is x.own_storage().aliases
+                return seen if shares and seen.dtype is t.dtype else None
     return None
 
 
@@ -174,20 +203,12 @@ def _out_dims(func: Fn, out: Any, out_dims: Any) -> list[Any]:
     name = name_of(func)
     problem = (
         f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-        f"out_dims has structure {_structure(out_dims)} but outputs has structure {_structure(out)}. An out_dim must be an "
-        "int, None or a python collection of ints."
+        f"out_dims has structure {structure(out_dims)} but outputs has structure {structure(out)}. An out_dim "
+        "must be an int, None or a python collection of ints."
     )
     if isinstance(out, TensorBase) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
         out_dims = out_dims[0]
     return list(spread(out_dims, out, problem))
-
-
-def _structure(tree: Any) -> str:
-    if isinstance(tree, dict):
-        return "{" + ", ".join(f"{key!r}: {_structure(value)}" for key, value in tree.items()) + "}"
-    if isinstance(tree, (tuple, list)):
-        return f"{type(tree).__name__}({', '.join(map(_structure, tree))})"
-    return "*"
 
 
 def _joined(func: Fn, parts: list[Any], out_dims: Any) -> Any:

@@ -69,11 +69,6 @@ def _method(name: str, make: Callable[[Any, Callable[..., Any]], Callable[..., A
     setattr(MappedBackend, name, kernel)
 
 
-def elementwise(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the rule of a kernel that broadcasts."""
-    return k.elementwise(below)  # type: ignore[no-any-return]
-
-
 def reduction(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     """Make the rule of a reduction."""
 
@@ -158,7 +153,7 @@ def samples(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **attrs: Any) -> Any:
         if not any([type(a) is Mapped and a.on for a in args]):
             return _each(below(*[a.data if type(a) is Mapped else a for a in args], **attrs), lambda o: Mapped(o, False))
-        n = k.lanes(args)
+        n, each = k.lanes(args), k.shape_of(next(a for a in args if type(a) is Mapped))[0]
 
         def join(x: Any) -> Any:
             data = k.spread(x, n)
@@ -167,7 +162,7 @@ def samples(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
 
         def part(x: Any) -> Mapped:
             shape = k.inner.shape_of(x)
-            return Mapped(k.inner.reshape(x, (n, shape[0] // n, *shape[1:])), True)
+            return Mapped(k.inner.reshape(x, (n, each, *shape[1:])), True)
 
         if attrs.get("x_shape") is not None:
             first, *rest = attrs["x_shape"]
@@ -213,19 +208,16 @@ def _filters(k: Any, w: Mapped, n: int) -> Any:
     return k.inner.reshape(data, (n * shape[1], *shape[2:]))
 
 
-def _conv(k: Any, x: Mapped, w: Mapped, *, groups: int = 1, **attrs: Any) -> Mapped:
-    n = k.lanes((x, w))
-    out = k.inner.conv(_into_channels(k, x, n), _filters(k, w, n), groups=n * groups, **attrs)
-    return _out_of_channels(k, out, n)
+def _convolved(name: str) -> Callable[..., Any]:
+    def rule(k: Any, x: Mapped, w: Mapped, *, groups: int = 1, **attrs: Any) -> Mapped:
+        n = k.lanes((x, w))
+        if "x_shape" in attrs:
+            first, channels, *rest = attrs["x_shape"]
+            attrs["x_shape"] = (first, n * channels, *rest)
+        out = getattr(k.inner, name)(_into_channels(k, x, n), _filters(k, w, n), groups=n * groups, **attrs)
+        return _out_of_channels(k, out, n)
 
-
-def _conv_input_grad(k: Any, g: Mapped, w: Mapped, *, x_shape: Any, groups: int = 1, **attrs: Any) -> Mapped:
-    n = k.lanes((g, w))
-    whole = (x_shape[0], n * x_shape[1], *x_shape[2:])
-    out = k.inner.conv_input_grad(
-        _into_channels(k, g, n), _filters(k, w, n), x_shape=whole, groups=n * groups, **attrs
-    )
-    return _out_of_channels(k, out, n)
+    return rule
 
 
 def _conv_weight_grad(k: Any, g: Mapped, x: Mapped, *, w_shape: Any, groups: int = 1, **attrs: Any) -> Mapped:
@@ -313,6 +305,20 @@ def diagonal_write(k: Any, x: Mapped, part: Mapped, *, offset: int, axis1: int, 
     return Mapped(k.inner.diagonal_write(k.spread(x, n), k.spread(part, n), offset=offset, **axes), True)
 
 
+def sliding_window(k: Any, x: Mapped, *, axis: int, size: int, step: int) -> Mapped:
+    """Show windows along an axis."""
+    return Mapped(k.inner.sliding_window(x.data, axis=axis + x.on, size=size, step=step), x.on)
+
+
+def strided(k: Any, x: Mapped, *, shape: Any, strides: Any, offset: int) -> Mapped:
+    """Show row-major lanes with any strides."""
+    if not x.on:
+        return Mapped(k.inner.strided(x.data, shape=shape, strides=strides, offset=offset), False)
+    n, m = k.inner.shape_of(x.data)
+    flat = k.inner.contiguous(k.inner.reshape(x.data, (n * m,)))
+    return Mapped(k.inner.strided(flat, shape=(n, *shape), strides=(m, *strides), offset=offset), True)
+
+
 def roll(k: Any, x: Mapped, *, shifts: Any, axes: Any) -> Mapped:
     """Shift along axes."""
     return Mapped(k.inner.roll(x.data, shifts=shifts, axes=tuple([a + x.on for a in axes])), x.on)
@@ -330,14 +336,12 @@ def pad(k: Any, x: Mapped, widths: Any, value: Any = 0) -> Mapped:
     return Mapped(k.inner.pad(x.data, [(0, 0)] * x.on + list(widths), value), x.on)
 
 
-def pad_border(k: Any, x: Mapped, *, widths: Any, **attrs: Any) -> Mapped:
-    """Surround by rule."""
-    return Mapped(k.inner.pad_border(x.data, widths=[(0, 0)] * x.on + list(widths), **attrs), x.on)
+def _bordered(name: str) -> Callable[..., Any]:
+    def rule(k: Any, x: Mapped, *, widths: Any, **attrs: Any) -> Mapped:
+        return Mapped(getattr(k.inner, name)(x.data, widths=[(0, 0)] * x.on + list(widths), **attrs), x.on)
 
-
-def pad_border_grad(k: Any, g: Mapped, *, widths: Any, **attrs: Any) -> Mapped:
-    """Fold a border back."""
-    return Mapped(k.inner.pad_border_grad(g.data, widths=[(0, 0)] * g.on + list(widths), **attrs), g.on)
+    rule.__name__ = name
+    return rule
 
 
 def sum_all(k: Any, x: Mapped) -> Mapped:
@@ -377,29 +381,23 @@ def attention(k: Any, query: Mapped, key: Mapped, value: Mapped, mask: Any = Non
     return tuple([Mapped(o, True) for o in k.inner.attention(*found, **attrs)])
 
 
-for _name in ELEMENTWISE.split():
-    _method(_name, elementwise)
-for _name in REDUCTIONS.split():
-    _method(_name, reduction)
-for _name in ("argmax", "argmin"):
-    _method(_name, position)
-for _name in ALONG.split():
-    _method(_name, along)
-for _name in LEADING.split():
-    _method(_name, leading)
+for _names, _make in (
+    (ELEMENTWISE, MappedBackend.elementwise), (REDUCTIONS, reduction), ("argmax argmin", position), (ALONG, along),
+    (LEADING, leading), (SAMPLES, samples),
+):  # fmt: skip
+    for _name in _names.split():
+        _method(_name, _make)
 for _name, _own in BROADCAST_LEADING.items():
     _method(_name, lambda k, below, own=_own: broadcast_leading(k, below, own))  # type: ignore[misc]
-for _name in SAMPLES.split():
-    _method(_name, samples)
 for _rule in (
-    embedding, embedding_grad, _written("index_add"), _written("index_write"), diagonal, diagonal_write, roll, flip,
-    pad, pad_border, pad_border_grad, sum_all, unique_all, searchsorted, attention,
+    embedding, embedding_grad, _written("index_add"), _written("index_write"), diagonal, diagonal_write, sliding_window,
+    strided, roll, flip, pad, _bordered("pad_border"), _bordered("pad_border_grad"), sum_all, unique_all, searchsorted, attention,
 ):  # fmt: skip
     setattr(MappedBackend, _rule.__name__, _rule)
 
 
 def _share(name: str, make: Any, many: int) -> None:
-    body: Any = {"conv": _conv, "conv_input_grad": _conv_input_grad}.get(name, getattr(MappedBackend, name))
+    body: Any = _convolved(name) if name in ("conv", "conv_input_grad") else getattr(MappedBackend, name)
     _method(name, lambda k, below: sharing(k, make, below, functools.partial(body, k), many))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from mortice.levels import Level, chain, raise_to, record_crossing, stack, watch_memory
 from mortice.levels.mapped_rules import Mapped, MappedBackend
 from mortice.shape import Size
+from mortice.strides import layout
 from mortice.tensor import make
 
 
@@ -38,6 +39,13 @@ class MapLevel(Level):
             stacked = k.inner.copy(stacked)  # nobody else may hold memory that can be written from now on
         made = make(stacked, t._device.inner, t.dtype, Size((self.size, *t.shape)))
         return record_crossing(made, (t,), lambda g: (self.enter(g),), "LeaveVmapBackward")
+
+    def strided(self, as_strided: Callable[..., Any], t: Any, size: Any, stride: Any, start: int) -> Any:
+        """Return what `as_strided` shows of each lane's memory."""
+        below = t._storage and t._storage.below
+        if below is None or t._storage.root is not t._storage.first:
+            raise self.no_memory("as_strided")
+        return self.enter(as_strided(below, (self.size, *size), (layout(below)[0], *stride), start))
 
     def common(self, t: Any) -> Any:
         """Return a tensor that all lanes share, at the level below."""

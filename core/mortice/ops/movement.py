@@ -248,11 +248,12 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
             pass  # what is wrong is said below, in view's name
     wanted = _new_sizes("view", input, shape)
     if not is_row_major(input) and view_strides(input.shape, layout(input), wanted) is None:
-        raise ShapeError(
+        error = ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            f"contiguous subspaces); got {list(input.shape)} with strides {list(layout(input))} for {list(wanted)}. "
-            "Use .reshape(...) instead."
+            "contiguous subspaces). Use .reshape(...) instead."
         )
+        error.add_note(f"Got {list(input.shape)} with strides {list(layout(input))} for {list(wanted)}.")
+        raise error
     return _view(input, shape=wanted)
 
 

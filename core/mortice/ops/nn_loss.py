@@ -35,10 +35,15 @@ def _embedding(k: Any, weight: Any, indices: Any, /, *, padding_idx: int | None,
     return k.embedding(weight, indices)
 
 
+def _embedding_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: Any) -> Any:
+    return k.embedding(tangents[0], primals[1])  # of the padding too, which gradients leave out
+
+
 _embedding.vjp(
     weight=lambda k, g, indices, weight_shape, padding_idx, scale_grad_by_freq: k.embedding_grad(
         g, indices, num_weights=weight_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
     ),
+    jvp=_embedding_tangent,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.dtype import int64
+from mortice.levels import lane_by_lane
 from mortice.ops.index_advanced import along_dims, flat_nonzero
 from mortice.ops.joining import cat
 from mortice.ops.movement import reshape
@@ -47,6 +48,7 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
+@lane_by_lane
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """Return the positions of the first `size` nonzero elements, one a row, filled up where there are fewer."""
     size = operator.index(size)

@@ -12,7 +12,7 @@ from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.creation import empty
-from mortice.ops.movement import _view, cast, is_row_major, permute, reshape
+from mortice.ops.movement import _view, cast, contiguous, is_row_major, permute, reshape
 from mortice.ops.reinterpret import view_dtype
 from mortice.rules import same
 from mortice.shape import Size, check_dim, prod
@@ -168,8 +168,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
     if not input.shape:
         return reshape(input, (1,))[:size]
-    fn = _unfold if _shares(input, "sliding_window") else _unfold_copy
-    return fn(input, axis=axis, size=operator.index(size), step=operator.index(step))
+    return _windows(input, axis=axis, size=operator.index(size), step=operator.index(step))
 
 
 def _strided_shape(name: str, old: Size, *, shape: Size, steps: Any, offset: int) -> Size:
@@ -205,6 +204,20 @@ def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) ->
 
 
 _strided_copy.vjp(x=_strided_back, jvp="linear")
+
+
+def _strided_view(x: Any, **attrs: Any) -> Any:
+    return (_strided if _shares(x, "strided") else _strided_copy)(x, **attrs)
+
+
+def _windows(x: Any, **attrs: Any) -> Any:
+    return (_unfold if _shares(x, "sliding_window") else _unfold_copy)(x, **attrs)
+
+
+TENSOR_KERNELS.replace("sliding_window", _windows)
+TENSOR_KERNELS.replace(
+    "strided", lambda x, *, shape, strides, offset: _strided_view(contiguous(x), shape=Size(shape), steps=strides, offset=offset)
+)
 
 
 def whole(x: Any) -> Any:
@@ -260,14 +273,24 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         if is_row_major(dense) and offset >= 0 and reach < count:
             x = dense
         elif input._base is not None and input._base.dtype is input.dtype:
-            x, offset, reach = input._base, start, last
-        elif not input._rg:
+            x, at = input._base, offset_of(input._base)
+            offset, reach = start - at, last - at
+        elif not input._rg and input._device.level is None:
             x, offset, reach = view_dtype(whole(input), input.dtype), start, last
     if not row_major and (not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1)):
+        if (shown := getattr(input._device.level, "strided", None)) is not None:
+            end = own + sum((n - 1) * s for n, s in zip(input.shape, strides))
+            if own <= start and last <= end:
+                return shown(as_strided, input, size, stride, start)
+            raise RuntimeError(
+                f"result = tensor.as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of `tensor`. "
+                f"`result` can access some memory in range [{start}, {last + 1}], but `tensor` can only access some memory in "
+                f"range [{own}, {end + 1}]. This is not supported inside of vmap, please try to rewrite the `as_strided` call "
+                "as a sequence of PyTorch view operations"
+            )
         raise _out_of_bounds(size, stride, start, x.shape)
-    fn = _strided if _shares(x, "strided") else _strided_copy
     flat = x if len(x.shape) == 1 else _view(x, shape=Size((prod(x.shape),)))
-    return fn(flat, shape=size, steps=stride, offset=offset)
+    return _strided_view(flat, shape=size, steps=stride, offset=offset)
 
 
 def _out_of_bounds(size: Size, stride: Any, start: int, shape: Size) -> RuntimeError:
