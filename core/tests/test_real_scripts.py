@@ -650,6 +650,7 @@ def test_ragged_data_is_refused_with_the_dim(data, text):
 
 def test_line_search_and_vmap_by_their_private_names():
     from mortice._vmap_internals import _vmap
+
     from mortice.optim.lbfgs import _cubic_interpolate, _strong_wolfe
 
     def bowl(x, t, d):
