@@ -327,5 +327,5 @@ def test_an_unpacked_leaf_is_shown_as_a_leaf() -> None:
         kept = y.grad_fn._saved_self
         (g,) = m.autograd.grad(y.sum(), x, create_graph=True)
         (h,) = m.autograd.grad(g.sum(), x)
-        found.append([str(kept), kept.is_leaf, kept.grad_fn, kept.requires_grad, g.tolist(), h.tolist()])
+        found.append(["grad_fn" in str(kept), kept.is_leaf, kept.grad_fn, kept.requires_grad, g.tolist(), h.tolist()])
     assert found[0] == found[1]
