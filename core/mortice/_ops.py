@@ -21,8 +21,19 @@ ops = mortice.ops
 class profiler:
     """What `record_function` is made of in PyTorch, where libraries call it."""
 
-    _record_function_enter_new = staticmethod(lambda name, args=None: mortice.profiler.record_function(name, args).__enter__())
-    _record_function_enter, _record_function_exit = _record_function_enter_new, staticmethod(lambda record: record.__exit__())
+    @staticmethod
+    def _record_function_enter_new(name: str, args: str | None = None) -> Any:
+        return mortice.profiler.record_function(name, args).__enter__()
+
+    @staticmethod
+    def _record_function_exit(record: Any) -> None:
+        record.__exit__()
+
+    _record_function_enter = _record_function_enter_new
+
+
+for _f in (profiler._record_function_enter_new, profiler._record_function_exit):
+    _f.__module__ = "mortice.ops.profiler"  # where generated code finds it
 
 
 class HigherOrderOperator:

@@ -186,6 +186,8 @@ class OpNode(Node):
             self.check()
             if extra is not None and extra.packed:
                 try:
+                    for packed in extra.packed:  # in the order they were packed
+                        packed.load()
                     return self._pull_any(g, graph)
                 finally:
                     for packed in extra.packed:

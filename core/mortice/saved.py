@@ -86,18 +86,21 @@ class PackedValue:
         t = self.load()._share()
         if self._rg:
             t._rg = True
-            t._node = self.target if isinstance(self.target, Node) else _Identity(self.target)
+            t._node = self.target if isinstance(self.target, Node) else _Leaf(self.target)
         return t
 
 
-class _Identity(Node):
-    """Stands between a leaf and another tensor object that has its value."""
+class _Leaf(Node):
+    """Stands between a leaf and another tensor object that has its value, which users see as a leaf too."""
 
     __slots__ = ()
 
     def __init__(self, leaf: Any) -> None:
         self.seq, self.edges, self.extra = next_seq(), (leaf,), None
         self.device, self.shape, self.dtype = leaf._device, leaf.shape, leaf.dtype
+
+    def seen(self) -> Any:
+        return None
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
         return (g,)
@@ -127,14 +130,19 @@ def watch(node: OpNode, t: Any) -> None:
         packed.append(PackedValue(s, target, *hooks))
         return packed[-1]
 
-    node.saved = tuple([pack(s, s._node or s) if isinstance(s, TensorBase) else s for s in node.saved])
+    # PyTorch asks by its names' alphabet: the operands, then what was made.
+    op, saved, called = node.op, list(node.saved), _called(node.name())
+    for i in sorted(range(len(saved)), key=lambda i: called(op.inputs[i])):
+        if isinstance(s := saved[i], TensorBase):
+            saved[i] = pack(s, s._node or s)
+    node.saved = tuple(saved)
     if node.out is not None:
-        op = node.op
         formulas = [op.joint] if op.joint else [f for f, e in zip(op.by_position, node.edges) if f and e is not None]
         outs = t if type(t) is tuple else (t,)
         numbers = set().union(*(f.out for f in formulas))
         node.out = None  # the outputs are shown to the hook without being watched
-        node.out = PackedOut({i: pack(outs[i], None) for i in sorted(numbers)})
+        order = sorted(numbers, key=lambda i: called(op.outputs[i]) if op.outputs else "")
+        node.out = PackedOut({i: pack(outs[i], None) for i in order})
     if packed:
         node.more().packed = packed
 
@@ -147,8 +155,15 @@ _SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims":
 _SAVED_OF = {
     ("Mm", "Bmm"): {"y": "mat2", "w": "mat2"}, ("Addmm",): {"x": "mat1", "w": "mat2"}, ("Gather", "IndexS"): {"indices": "index"},
     ("Native", "Convolution"): {"x": "input", "mean": "result1", "var": "result2"}, ("MseL", "BinaryC"): {"y": "target"},
-    ("MaxPool",): {"indices": "result1", "kernel": "kernel_size"},
+    ("MaxPool",): {"indices": "result1", "kernel": "kernel_size"}, ("Mv",): {"y": "vec"}, ("Dot",): {"y": "tensor"},
+    ("LinalgSvd",): {"u": "U", "s": "S", "vh": "Vh"}, ("ScaledDot",): {"out": "output", "lse": "logsumexp"},
 }  # fmt: skip
+
+
+def _called(node: str) -> Callable[[str], str]:
+    """Return what gives PyTorch's name for what a node so called keeps."""
+    names = _SAVED | next((names for starts, names in _SAVED_OF.items() if node.startswith(starts)), {})
+    return lambda name: names.get(name, name)
 
 
 def saved_properties(op: Differentiable, node: str) -> dict[str, property]:
@@ -161,8 +176,8 @@ def saved_properties(op: Differentiable, node: str) -> dict[str, property]:
     def checked(get: Callable[[Any, Any], Any], key: Any) -> property:
         return property(lambda n: n.check() or _dropping(n, get(n, key)))
 
-    called = _SAVED | next((names for starts, names in _SAVED_OF.items() if node.startswith(starts)), {})
-    return {f"_saved_{called.get(name, name)}": checked(*how) for name, how in found.items()}
+    called = _called(node)
+    return {f"_saved_{called(name)}": checked(*how) for name, how in found.items()}
 
 
 def _dropping(n: Any, found: Any) -> Any:

@@ -197,7 +197,7 @@ class TensorBase:
     @property
     def is_leaf(self) -> bool:
         """Whether it was made by the user rather than by a recorded operation."""
-        return self._node is None
+        return self.grad_fn is None
 
     @property
     def grad_fn(self) -> Node | None:

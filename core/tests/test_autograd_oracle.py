@@ -288,3 +288,44 @@ def test_a_linear_layer_shows_pytorchs_nodes(shape: tuple[int, ...], bias: bool,
         loss = m.nn.functional.cross_entropy(y, m.zeros(len(y), dtype=m.int64))
         found.append(_below(loss.grad_fn, 8))
     assert found[1] == found[0]
+
+
+KEEPERS = {
+    "mul": lambda m, a, b: a * b, "div": lambda m, a, b: a / b, "mm": lambda m, a, b: a @ b, "pow": lambda m, a, b: a**b,
+    "atan2": lambda m, a, b: a.atan2(b), "lerp": lambda m, a, b: m.lerp(a, b, b),
+    "mv": lambda m, a, b: a.mv(b[0]), "dot": lambda m, a, b: a[0].dot(b[0]), "addcdiv": lambda m, a, b: m.addcdiv(a, a, b),
+    "bmm": lambda m, a, b: m.bmm(a[None], b[None]), "hypot": lambda m, a, b: m.hypot(a, b),
+    "conv": lambda m, a, b: m.nn.functional.conv1d(a[None], b[:, :, None], b[0]), "svd": lambda m, a, b: m.linalg.svd(a).S,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_hooks_on_saved_tensors_are_called_in_order(name: str) -> None:
+    found = []
+    for m in (torch, mt):
+        a = m.tensor([[0.5, 1.25], [0.75, 2.0]], requires_grad=True)
+        b = m.tensor([[1.5, 0.25], [2.0, 0.125]], requires_grad=True)
+        log: list[Any] = []
+
+        def note(what: str, t: Any, to: list[Any] = log) -> Any:
+            to.append((what, tuple(t.shape), [round(abs(v), 4) for v in t.detach().reshape(-1).tolist()]))
+            return t
+
+        with m.autograd.graph.saved_tensors_hooks(lambda t: note("pack", t), lambda t: note("unpack", t)):
+            y = KEEPERS[name](m, a, b)
+        y.sum().backward()
+        found.append(log)
+    assert found[0] == found[1]
+
+
+def test_an_unpacked_leaf_is_shown_as_a_leaf() -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.ones(2, requires_grad=True)
+        with m.autograd.graph.saved_tensors_hooks(lambda t: t.detach() * 4, lambda t: t):
+            y = x.square()
+        kept = y.grad_fn._saved_self
+        (g,) = m.autograd.grad(y.sum(), x, create_graph=True)
+        (h,) = m.autograd.grad(g.sum(), x)
+        found.append(["grad_fn" in str(kept), kept.is_leaf, kept.grad_fn, kept.requires_grad, g.tolist(), h.tolist()])
+    assert found[0] == found[1]

@@ -126,7 +126,7 @@ def test_saved_tensors_pass_through_the_hooks() -> None:
     with saved_tensors_hooks(pack, unpack):
         y = a * b
         z = y.exp()
-    assert packed == [[5.0], [2.0], z.tolist()] and not unpacked
+    assert packed == [[2.0], [5.0], z.tolist()] and not unpacked
     z.sum().backward()
     assert a.grad.item() == 2 * z.item() and b.grad.item() == 5 * z.item()
     assert len(unpacked) == 3

@@ -192,3 +192,17 @@ def test_graphs_are_used_as_pytorchs():
     mine, want = run(mortice, USES)[1], run(torch, USES)[1]
     for one, other in zip(mine, want, strict=True):
         assert one == other
+
+
+def test_what_profilers_write_into_a_graph_is_called_as_in_pytorch():
+    found = []
+    for m in (torch, mortice):
+        graph = m.fx.Graph()
+        x = graph.placeholder("x")
+        record = graph.call_function(m.ops.profiler._record_function_enter_new, ("foo",))
+        y = graph.call_function(m.relu, (x,))
+        graph.call_function(m.ops.profiler._record_function_exit, (record,))
+        graph.output(y)
+        module = m.fx.GraphModule(m.nn.Module(), graph)
+        found.append((module.code, str(graph), module(m.tensor([-1.0, 2.0])).tolist()))
+    assert found[0] == found[1]

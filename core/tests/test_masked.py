@@ -72,6 +72,7 @@ SHOWN = (
     "ints; ints.sum(); ints.amax(1); mt.to_tensor(0); mt.get_mask(); mt.get_data(); mt.shape; mt.dim(); mt.dtype; e; e + 1; "
     "masked_tensor(d, k > 2); z.sum(1); z.mean(1); z.all(); z.transpose(0, 1); torch.cat([z, z]); torch.stack([z, z]); "
     "z.reshape(6); z.unsqueeze(0); z.t(); z.softmax(-1); torch.softmax(z, 0); z.clone(); z.to(torch.float64); z.abs_(); z.add_(1); "
+    "mt.stride(); mt.stride(1); mt.storage_offset(); z.numel(); "
     "masked_tensor(1, k); masked_tensor(d, d); masked_tensor(d, k[0]); masked_tensor(d.to(torch.uint8), k); mt + z; "
     "tm.normalize(d, 2.0, 1, mask=k); tm.logaddexp(d, d + 1, input_mask=k, other_mask=~k); tm.median(d.long(), 1, mask=k[:1]); "
     "tm.norm(d, float('-inf'), 1, mask=k); tm.norm(d, 1.0, 1, mask=k); tm.var(d, 1, unbiased=False, mask=k); tm.mean(d.long()); "

@@ -135,7 +135,7 @@ class MaskedTensor(Tensor):
         if name == "item" and not bool(args[0]._masked_mask):
             raise ValueError("item: expected an element that counts; got one that is masked out.")
         made = func(*values, **named)
-        if isinstance(made, (Tensor, list, tuple)) and not isinstance(made, mortice.Size):
+        if any([isinstance(m, Tensor) for m in (made if isinstance(made, (list, tuple)) else (made,))]):
             raise TypeError(
                 f"no implementation found for 'torch.{name}' on types that implement __torch_function__: [MaskedTensor]. "
                 "Use get_data() or to_tensor(value)."

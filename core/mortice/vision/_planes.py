@@ -15,23 +15,26 @@ PLAIN = {"I": mortice.int32, "F": mortice.float32, WORDS: mortice.uint16}
 _FOREIGN = {"I;16", "I;16B", "I;16L", "I;16N"} - {WORDS}
 
 
-def planes(img: Any) -> mortice.Tensor:
-    """Return the pixels as a tensor (C, H, W) of memory of its own, in the image's own type."""
+def pixels(img: Any) -> mortice.Tensor:
+    """Return the pixels as a tensor (C, H, W) of memory of its own, in the image's own type; they lie pixel by pixel."""
     if img.mode in _FOREIGN:
         img = img.convert("I").convert(WORDS)
-    width, height = img.size
-    if img.mode == "1":
-        return planes(img.convert("L")) != 0
-    bands = img.getbands()
+    (width, height), depth, dtype = img.size, len(img.getbands()), PLAIN.get(img.mode, mortice.uint8)
     if not width or not height:
-        return mortice.empty((len(bands), height, width), dtype=PLAIN.get(img.mode, mortice.uint8))
+        return mortice.empty((depth, height, width), dtype=mortice.bool if img.mode == "1" else dtype)
+    bits = img.mode == "1"
+    flat = mortice.frombuffer(bytearray((img.convert("L") if bits else img).tobytes()), dtype=dtype)
+    return (flat != 0 if bits else flat).reshape(height, width, depth).permute(2, 0, 1)
+
+
+def planes(img: Any) -> mortice.Tensor:
+    """Return the same with each band by itself."""
+    bands, (width, height) = img.getbands(), img.size
+    if len(bands) == 1 or not width or not height:
+        return pixels(img)
     img = _lab(img) if img.mode == "LAB" else img
-    if img.mode in PLAIN:
-        data = bytearray(img.tobytes())
-    else:
-        data = bytearray().join(_band_bytes(img, bands))
-    flat = mortice.frombuffer(data, dtype=PLAIN.get(img.mode, mortice.uint8))
-    return flat.reshape(len(bands), height, width)
+    data = bytearray().join(_band_bytes(img, bands))
+    return mortice.frombuffer(data, dtype=mortice.uint8).reshape(len(bands), height, width)
 
 
 def _lab(img: Any) -> Any:
@@ -41,8 +44,6 @@ def _lab(img: Any) -> Any:
 
 
 def _band_bytes(img: Any, bands: Sequence[str]) -> list[bytes]:
-    if len(bands) == 1:
-        return [img.tobytes()]
     try:  # packing a band by itself is several times faster than splitting or transposing
         return [img.tobytes("raw", band) for band in bands]
     except ValueError:

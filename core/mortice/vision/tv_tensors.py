@@ -15,7 +15,7 @@ from mortice import Tensor
 from mortice.overrides import DisableTorchFunctionSubclass
 from mortice.utils import _pytree
 from mortice.vision._pillow import is_pil
-from mortice.vision._planes import planes
+from mortice.vision._planes import pixels
 
 __all__ = [
     "BoundingBoxFormat", "BoundingBoxes", "Image", "KeyPoints", "Mask", "TVTensor", "Video", "is_rotated_bounding_format",
@@ -120,7 +120,7 @@ def _described(self: Any, *, tensor_contents: Any = None) -> str:
 
 
 def _pixels(data: Any) -> Any:
-    return planes(data) if is_pil(data) else data
+    return pixels(data) if is_pil(data) else data
 
 
 class Image(TVTensor):

@@ -508,3 +508,13 @@ def test_under_mt19937_python_orders_and_chooses_as_for_torchvision(theirs, weig
         drawn.append([choice("") + order("") + some("") for _ in range(6)])
         mortice.random.set_engine("philox")
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.needs("strides")
+@pytest.mark.parametrize("mode", ["1", "L", "I", "F", "LA", "RGB", "RGBA"])
+def test_tensors_of_images_lie_as_in_torchvision(theirs, mode):
+    picture = Image.new(mode, (7, 5))
+    converted = mode in ("1", "L") and mortice.get_default_device().backend.name == "cpu_numpy"
+    for name in ("pil_to_tensor",) if converted else ("to_tensor", "pil_to_tensor"):  # NumPy's astype lays dims of one anew
+        made = [getattr(m.functional, name)(picture) for m in (T, theirs)]
+        assert made[0].stride() == made[1].stride(), name

@@ -126,7 +126,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     """Make a tensor (C, H, W) of a PIL image, in the image's own type."""
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    return _planes.planes(pic)
+    return _planes.pixels(pic)
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = mortice.float32) -> Tensor:
