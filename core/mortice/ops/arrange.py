@@ -543,7 +543,7 @@ def _shortened(steps: Any, base: Any) -> Any:
     before, op, attrs = steps
     if before is base or op is not before[1] or op.name != "permute":
         return steps
-    first, then = (at.get("axes") if type(at) is dict else at[0] for at in (before[2], attrs))
+    first, then = [at["axes"] if type(at) is dict else at[0] for at in (before[2], attrs)]
     axes = tuple([first[d] for d in then])
     return before[0] if axes == tuple(range(len(axes))) else (before[0], op, {"axes": axes})
 
