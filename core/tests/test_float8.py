@@ -192,3 +192,14 @@ def test_the_table_of_upper_halves_says_what_the_search_among_the_steps_does(nam
     assert len(table) == 1 << 16
     found = [table[((b >> 16) | (b & 0xFFFF != 0)) & 0xFFFF] for b in near]
     assert found == [steps(d)[1][bisect.bisect_right(steps(d)[0], b)] for b in near] == bits(x.view(mt.float32).to(d))
+
+
+@pytest.mark.skipif(mt.ones(1).device.backend.float8_codes is None, reason="the backend has no kernel for it")
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"])
+def test_the_backends_own_codes_are_those_of_the_steps(name, monkeypatch):
+    d, numbers = getattr(mt, name), mt.randn(600) * 10.0 ** mt.linspace(-12, 6, 600)
+    numbers = mt.cat([numbers, mt.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 448.0, 464.0, 61440.0, 2.0**-10])])
+    kinds = [numbers, numbers.double(), numbers.half(), numbers.reshape(3, -1).t(), numbers[::2], numbers[0], numbers[:0]]
+    found = [x.to(d).view(mt.uint8).tolist() for x in kinds]
+    monkeypatch.setattr(numbers.device.backend, "float8_codes", None, raising=False)
+    assert found == [x.to(d).view(mt.uint8).tolist() for x in kinds]

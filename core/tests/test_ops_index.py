@@ -546,3 +546,18 @@ def test_a_shape_beside_a_number_is_worked_out_once():
     mt.lerp(x, v, 0.5)
     shapes = x.shape, v.shape, ()
     assert broadcast("lerp", *shapes) is broadcast("lerp", *shapes) == (3, 5)
+
+
+def test_a_constant_at_positions_is_written_as_it_would_be_by_a_mask():
+    x = mt.arange(12.0).reshape(3, 4)
+    for source in (x, x.t()):
+        y, at = source.detach().requires_grad_(), mt.tensor([0, -1, 0])
+        made = mt.index_fill(y, 1, at, 7)
+        made.square().sum().backward()
+        kept = mt.tensor([i not in (0, y.shape[1] - 1) for i in range(y.shape[1])])
+        assert made.tolist() == mt.where(kept, source, 7.0).tolist() and made.stride() == mt.where(kept, source, 7.0).stride()
+        assert y.grad.tolist() == (source * 2 * kept).tolist()
+    value = mt.tensor(2.0, requires_grad=True)
+    mt.index_fill(x, 1, mt.tensor([1, 1]), value).sum().backward()
+    assert value.grad.item() == 3  # a position given twice counts once
+    assert "new_ones" not in asked(lambda: mt.index_fill(x, 1, mt.tensor([1]), 2.0))

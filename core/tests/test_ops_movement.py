@@ -300,3 +300,24 @@ def test_numbers_of_numpy_say_how_many_parts():
     np = pytest.importorskip("numpy")
     assert [p.tolist() for p in mt.hsplit(mt.arange(4), np.int64(2))] == [[0, 1], [2, 3]]
     assert len(mt.vsplit(mt.ones(4, 1), np.int32(4))) == 4
+
+
+def test_dims_swapped_again_and_again_are_one_step_or_none():
+    x = mt.arange(24.0).reshape(2, 3, 4).clone()
+    for dims in ((0, 1), (1, 2), (0, 2)):
+        x.transpose_(*dims)
+        assert len(x.view_steps) == 1
+    assert x.add_(1).tolist() == (mt.arange(24.0).reshape(2, 3, 4).permute(0, 2, 1) + 1).tolist()
+    base = mt.arange(6.0).reshape(2, 3).clone().t_()
+    view = base.t()
+    for _ in range(3):
+        view.t_()  # never beyond what the base itself is a view of
+    assert view.view_steps == base.view_steps and len(base.view_steps) == 1
+    view.mul_(2)
+    assert base.tolist() == view.tolist() == [[0.0, 6.0], [2.0, 8.0], [4.0, 10.0]]
+    assert base.t_().view_steps == () and view.t().tolist() == base.tolist()
+    w = mt.ones(2, 3, requires_grad=True)
+    y = (w * 1).t_().t_().t_()
+    y.mul_(3)
+    y.sum().backward()
+    assert w.grad.tolist() == [[3.0] * 3] * 2

@@ -590,3 +590,16 @@ def test_seeds_are_read_as_in_torch() -> None:
             torch.Generator().manual_seed(seed)
         with pytest.raises(type(theirs.value)):
             random.Generator().manual_seed(seed)
+
+
+@pytest.mark.skipif(mt.ones(1).device.backend.count_terms is None, reason="the backend has no kernel for it")
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_counts_are_the_same_in_one_step(dtype: Any, monkeypatch: Any) -> None:
+    rate, p = mt.linspace(0, 12, 400, dtype=dtype), mt.linspace(0, 1, 400, dtype=dtype)
+    draws = lambda: [mt.manual_seed(3) and f().tolist() for f in (
+        lambda: mt.poisson(rate), lambda: mt.poisson(rate[:8].reshape(2, 4).t()), lambda: mt.poisson(rate[1]), lambda: mt.poisson(rate[:0]),
+        lambda: mt.binomial((rate * 5).floor(), p),
+    )]  # fmt: skip
+    found = draws()
+    monkeypatch.setattr(rate.device.backend, "count_terms", None, raising=False)
+    assert found == draws()

@@ -136,6 +136,13 @@ class Backend(Services, FreeKernels):
     # of some dims of those sizes, and returns their common positions over these dims together as a vector, negative ones
     # wrapped; None where one is out of range. Of a vector in which nothing changes it may return the buffer itself.
     flat_index: Any = None
+    # Optional, to round to float8 in one step: `float8_codes(x, table)` returns uint8 codes of float32 numbers, from a table of
+    # `float8.codes`.
+    float8_codes: Any = None
+    # Optional, to draw counts in one step: `count_terms(number, first, odds, trials)` counts, in float64, how many terms of a
+    # distribution sum up to less than a number, 63 at most: term k is the one before it times `odds * (1 / k)`, where trials
+    # are given times `odds * (max(trials - (k - 1), 0) * (1 / k))`.
+    count_terms: Any = None
     # Optional, to draw PyTorch's numbers fast: a class with `getstate`, `setstate` and `randbytes` as `random.Random` has
     # them, and draws from its words as methods of `mt19937.MT19937` make them: `uniform(shape, dtype, low=0,
     # high=1)`, `normal(shape, dtype)` of blocks of 16, of float32 or float64, `integers(shape, low, count, one_word)` and

@@ -463,6 +463,8 @@ def resolve(device: Any = None, backend: str | None = None) -> Device:
             if found is None:
                 found = _CACHE[name] = _resolve(None, name, False)
             return found
+    if device is None and (found := _CACHE.get(backend)) is not None:
+        return found
     if isinstance(device, Device) and device.backend is not None and backend in (None, device.backend.name):
         return device
     name = backend or default_backend()

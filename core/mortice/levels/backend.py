@@ -15,6 +15,8 @@ class LevelBackend:
     overridden: tuple[str, ...] = ()
     reshape_view: Any = None
     flat_index: Any = None
+    float8_codes: Any = None
+    count_terms: Any = None
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

@@ -537,10 +537,20 @@ def become(name: str, t: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
                     stand_in._rg, stand_in._node = t._rg, t._node
                     stand_in.set_storage(storage, t._steps)
                 other._viewed = stand_in
-    t._buffer, t._shape, t._steps = view._buffer, view.shape, view._steps
+    t._buffer, t._shape, t._steps = view._buffer, view.shape, _shortened(view._steps, None if t._viewed is None else t._viewed._steps)
     if not leaf:
         t._rejoin(view._rg, view._node)
     return t
+
+
+def _shortened(steps: Any, base: Any) -> Any:
+    """Return steps of which the last two are one where both reorder dims, and none where those are then as before, back to `base`."""
+    before, op, attrs = steps
+    if before is base or op is not before[1] or op.name != "permute":
+        return steps
+    first, then = [at["axes"] if type(at) is dict else at[0] for at in (before[2], attrs)]
+    axes = tuple([first[d] for d in then])
+    return before[0] if axes == tuple(range(len(axes))) else (before[0], op, {"axes": axes})
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:

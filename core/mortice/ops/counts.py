@@ -16,6 +16,7 @@ from mortice.ops.index import where
 from mortice.ops.movement import cast, contiguous, reshape
 from mortice.ops.random import _checked, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
+from mortice.tensor import make
 
 __all__ = ["binomial", "poisson"]
 _MANY = 10  # expected counts from which rejection takes fewer rounds
@@ -97,6 +98,9 @@ def _inverted(rate: Any, p: Any, generator: Any) -> Any:
     rest = cast(_open_uniform("poisson" if p is None else "binomial", rate, generator), rate.dtype)
     term = (-rate if p is None else rate * (-p).log1p()).exp()
     odds = rate if p is None else p / (1 - p)
+    if (count := rate._device.backend.count_terms) is not None:
+        data = count(rest._buffer, term._buffer, odds._buffer, None if p is None else rate._buffer)
+        return make(data, rate._device, rate.dtype, rate.shape)
     drawn = rate.new_zeros(rate.shape)
     for k in range(1, _MOST):
         rest = rest - term

@@ -407,6 +407,8 @@ def _unchanged(value: Any) -> Any:
 
 def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     """Return both ends as numbers, and how many steps there are."""
+    if steps.__class__ is int and (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float):
+        return start, end, steps
     dims = [x.ndim if isinstance(x, TensorBase) else 0 for x in (start, end)]
     if any(dims):
         raise RuntimeError(

@@ -243,9 +243,14 @@ def tensor(
     where = resolve(device)
     if dtype is not None:
         dtype = check_dtype("tensor", dtype, where)
-    if type(data) is list and (kinds := set(map(type, data))) and (kinds == _INTS or kinds == _FLOATS):
-        found = dtype or (int64 if kinds == _INTS else get_default_dtype())
-        return finish(from_host(fit(data, found), (len(data),), found, where), requires_grad, pin_memory)
+    if type(data) is list and data:
+        numbers, shape, kinds = data, (len(data),), set(map(type, data))
+        if kinds == _LISTS and len(set(map(len, data))) == 1:
+            numbers, shape = list(chain.from_iterable(data)), (len(data), len(data[0]))
+            kinds = set(map(type, numbers))
+        if kinds == _INTS or kinds == _FLOATS:
+            found = dtype or (int64 if kinds == _INTS else get_default_dtype())
+            return finish(from_host(fit(numbers, found), shape, found, where), requires_grad, pin_memory)
     if type(data) in _NUMBERS:
         found = dtype or scalar_dtype(data)
         if _is_simple(data, found):
@@ -423,7 +428,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
     if isinstance(data, TensorBase):
         moved = data if device is None else transfer(data, resolve(device))
         return moved if dtype is None else cast(moved, as_dtype("as_tensor", dtype))
-    if is_ndarray(data) or _lends(data):
+    if type(data) is not list and (is_ndarray(data) or _lends(data)):
         where = resolve(device)
         return _of_array("as_tensor", data, None if dtype is None else check_dtype("as_tensor", dtype, where), where, False)
     return tensor(data, dtype=dtype, device=device)

@@ -19,7 +19,7 @@ from mortice.ops.fill import _value_tensor
 from mortice.ops.gather import _in_range, _lift, _long, _reduced
 from mortice.ops.index import may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_positions
-from mortice.ops.movement import cast, clone, expand, reshape
+from mortice.ops.movement import cast, clone, expand, is_row_major, reshape
 from mortice.ops.views import narrow, part_of
 from mortice.rules import number_of
 from mortice.shape import Size, check_dim, prod
@@ -163,11 +163,15 @@ def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """Replace slices at positions along a dim by one value."""
     axis, x, index, value = _filled(input, dim, index, value)
-    n = x.shape[axis]
-    # By a mask, so that a position given twice counts once in the gradient.
-    chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
-    chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
-    return named(_like(bounds._where(chosen, value, x), input), "IndexFillBackward0")
+    # Else by a mask: a position given twice counts once in the value's gradient, and the order in memory stays.
+    if not value._rg and is_row_major(x):
+        made = _index_write(x, index, expand(value, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])), axis=axis)
+    else:
+        n = x.shape[axis]
+        chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
+        chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
+        made = bounds._where(chosen, value, x)
+    return named(_like(made, input), "IndexFillBackward0")
 
 
 def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:

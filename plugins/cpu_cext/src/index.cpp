@@ -372,6 +372,25 @@ PyObject *flat_index(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return out.release();
 }
 
+PyObject *float8_codes(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"float8_codes", {"x", "table"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    if (x.dtype != F32 || !PyBytes_Check(a[1]) || PyBytes_GET_SIZE(a[1]) != 1 << 16)
+        fail(PyExc_TypeError, "float8_codes: expected float32 numbers, and the codes of 2^16.");
+    const char *table = PyBytes_AS_STRING(a[1]);
+    Ref out = make_laid_out_like(x, U8), from = is_dense(x) ? Ref::share(&x) : contiguous(x);
+    Unlocked free(out->size);
+    parallel_for(out->size, 1 << 14, [bits = from->as<uint32_t>(), to = out->data, table](int64_t i, int64_t end) {
+        const uint32_t *__restrict b = bits;
+        char *__restrict o = to;
+        // The last bit of a place is also set where a bit below it is.
+        for (; i < end; i++) o[i] = table[(b[i] | ((b[i] & 0xffff) + 0xffff)) >> 16];
+    });
+    return out.release();
+}
+
 // ---- where elements are not zero ----
 
 // The bits that a zero of the dtype has none of: all but the sign of floats.
@@ -468,6 +487,7 @@ const Method index_methods[] = {
     MORTICE_METHOD("embedding", embedding),
     MORTICE_METHOD("index_range", index_range),
     MORTICE_METHOD("flat_index", flat_index),
+    MORTICE_METHOD("float8_codes", float8_codes),
     MORTICE_METHOD("flat_nonzero", flat_nonzero),
     MORTICE_METHOD("scatter_add", scatter_add),
     MORTICE_METHOD("index_add", index_add),

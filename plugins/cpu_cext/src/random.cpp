@@ -200,6 +200,26 @@ PyObject *random_bernoulli(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return out.release();
 }
 
+PyObject *count_terms(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"count_terms", {"number", "first", "odds", "trials"}, 3};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    Ref given[4];
+    const double *at[4] = {};
+    for (int i = 0; i < 4; i++) {
+        Array *x = as_optional(a[i]);
+        if (!x) continue;
+        given[i] = contiguous(*x), at[i] = given[i]->as<double>();
+        if (x->dtype != F64 || x->size != given[0]->size) fail(PyExc_TypeError, "count_terms: expected float64 arrays of one size.");
+    }
+    Ref out = make_like(*given[0]);
+    auto *to = out->as<double>();
+    in_parts(out->size, [&](int64_t i, int64_t m) {
+        random_kernels().terms(at[0] + i, at[1] + i, at[2] + i, at[3] ? at[3] + i : nullptr, m, to + i);
+    });
+    return out.release();
+}
+
 }  // namespace
 
 const Method random_methods[] = {
@@ -210,6 +230,7 @@ const Method random_methods[] = {
     MORTICE_METHOD("random_integers", random_integers),
     MORTICE_METHOD("random_permutation", random_permutation),
     MORTICE_METHOD("random_bernoulli", random_bernoulli),
+    MORTICE_METHOD("count_terms", count_terms),
     {},
 };
 

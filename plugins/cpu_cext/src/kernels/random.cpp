@@ -316,10 +316,27 @@ static void below_each(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, 
     });
 }
 
+static void terms(const double *number, const double *first, const double *odds, const double *trials, int64_t n, double *out) {
+    for (int64_t i = 0; i < n; i++) {
+        double rest = number[i] - first[i], term = first[i];
+        int k = 1;
+        for (; k < 64 && rest > 0; k++) {
+            double grown = 1.0 / k;
+            if (trials) {
+                const double left = trials[i] - (k - 1);
+                grown *= left > 0 ? left : 0;
+            }
+            term *= odds[i] * grown;
+            rest -= term;
+        }
+        out[i] = k - 1;
+    }
+}
+
 extern const RandomTable random_kernels_table;
 const RandomTable random_kernels_table = {
     bits, uniform_f32, uniform_f64, normal_f32, normal_f64, exponentials<float>, exponentials<double>,
-    integers, below, below_each,
+    integers, below, below_each, terms,
 };
 
 }  // namespace mortice::ISA

@@ -21,6 +21,8 @@ struct RandomTable {
     void (*below)(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, uint64_t limit);
     // Whether the leading 53 bits of a word, as a fraction, are below p.
     void (*below_each)(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, const double *p);
+    // How many terms of a distribution a number passes: the first is given, the next are told by the odds, and by the trials if any.
+    void (*terms)(const double *number, const double *first, const double *odds, const double *trials, int64_t n, double *out);
 };
 MORTICE_TABLE(RandomTable, random_kernels)
 
