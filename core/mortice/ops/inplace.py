@@ -68,7 +68,7 @@ def _in_own_dtype(input: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> N
 
 def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     found = _with_product(input, tensor1, tensor2, tensor, value=value)
-    return found and (blend.addcdiv.op, found[1])  # type: ignore[attr-defined]
+    return found and (tensor1.dtype.kind in "fc" or tensor2.dtype.kind in "fc" or None) and (blend.addcdiv.op, found[1])  # type: ignore[attr-defined]
 
 
 def _towards(input: Any, end: Any, weight: Any) -> Any:
@@ -76,7 +76,7 @@ def _towards(input: Any, end: Any, weight: Any) -> Any:
 
 
 def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
-    return None if min is None and max is None else (bounds.clamp.op, (input, min, max))  # type: ignore[attr-defined]
+    return None if (min is None and max is None) or input.dtype is bool_ else (bounds.clamp.op, (input, min, max))  # type: ignore[attr-defined]
 
 
 def _limited_above(input: Any, max: Any) -> Any:
@@ -170,7 +170,7 @@ erfc_ = inplace(special.erfc)
 erfinv_ = inplace(special.erfinv)
 lgamma_ = inplace(special.lgamma)
 digamma_ = inplace(special.digamma)
-polygamma_ = inplace(special.polygamma)
+polygamma_ = inplace(special.polygamma_of, "polygamma_")
 mvlgamma_ = inplace(special.mvlgamma)
 logit_ = inplace(special.logit)
 sinc_ = inplace(special.sinc)

@@ -9,6 +9,7 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
+from mortice.dtype import check_kind
 from mortice.nn._reduction import get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
@@ -145,6 +146,7 @@ def gaussian_nll_loss(
             )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
+    _check_floats("gaussian_nll_loss", var)
     var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
     loss = (mortice.log(var) + (input - target) * (input - target) / var) * 0.5
     if full:
@@ -358,7 +360,7 @@ def hinge_embedding_loss(
 ) -> Any:  # fmt: skip
     """Return input where the target is 1 and max(0, margin - input) where it is -1."""
     zero = mortice.zeros_like(input)
-    apart = mortice.where(target != 1, mortice.clamp(margin - input, min=0), zero)
+    apart = mortice.where(target != 1, mortice.clamp(mortice.full_like(input, margin) - input, min=0), zero)
     together = mortice.where(target != -1, input, zero)
     return _reduced(apart + together, legacy_reduction(size_average, reduce, reduction))
 
@@ -409,6 +411,7 @@ def _check_margin_input(name: str, input: Any) -> None:
         raise RuntimeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
         )
+    check_kind(name, input.dtype, "f")
 
 
 def _labels(name: str, target: Any) -> Any:
