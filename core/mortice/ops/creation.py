@@ -486,15 +486,16 @@ def logspace(
         dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where, computes=True)
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" and steps != 1:
         start, end = int(start), int(end)
     base = float(number(base, "logspace", "base"))
     k, wide = where.backend, _wide(where.backend, where, dtype)
     if dtype.is_complex:
         powers = linspace(start, end, steps, dtype=wide, device=where)._buffer
         made = k.pow(k.new_full(powers, (steps,), base), powers)
-    else:  # as in PyTorch: the ends and what is between them are numbers of the dtype, the step and the powers are doubles
-        fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" and dtype is not float64 else _unchanged
+    else:  # as in PyTorch: the two ends and their distance are numbers of the dtype, all else is doubles
+        narrow = dtype.kind == "f" and dtype is not float64 and steps != 1
+        fine = functools.partial(rounded, d=dtype) if narrow else _unchanged
         start, end = fine(start), fine(end)
         step = fine(end - start) / (steps - 1) if steps > 1 else 0.0
         half = steps // 2 or steps
