@@ -9,7 +9,6 @@ from mortice import _autocasting as autocasting
 from mortice import _node_name as node_name
 from mortice import _numpy_names as numpy_names
 from mortice import _range_of as range_of
-from mortice.dtype import CLASS_NAMES
 
 __all__ = ["cosine_similarity", "normalize", "one_hot", "pairwise_distance", "pdist"]
 
@@ -28,8 +27,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     if not x1.is_floating_point() or not x2.is_floating_point():
         d = mortice.promote_types(x1.dtype, x2.dtype)
         if not d.is_floating_point:
-            told = CLASS_NAMES[d.name]
-            raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {told}")
+            raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {d}")
         x1, x2 = x1.to(d), x2.to(d)
     x1, x2 = mortice.broadcast_tensors(x1, x2)
     n1, n2 = (mortice.linalg.vector_norm(x, 2, dim, True).clone() for x in (x1, x2))

@@ -9,7 +9,6 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
-from mortice.dtype import check_kind
 from mortice.nn._reduction import get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
@@ -411,7 +410,7 @@ def _check_margin_input(name: str, input: Any) -> None:
         raise RuntimeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
         )
-    check_kind(name, input.dtype, "f")
+    _nn.check_kind(name, input.dtype, "f")
 
 
 def _labels(name: str, target: Any) -> Any:

@@ -9,7 +9,6 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
-from mortice.dtype import check_kind
 from mortice.notice import warn
 
 __all__ = [
@@ -140,7 +139,7 @@ def _unpool(
             f"({list(input.shape)}) but "
             f"got indices tensor with shape: {list(indices.shape)}"
         )
-    check_kind(f"max_unpool{max(nd, 2)}d", input.dtype, "f")
+    _nn.check_kind(f"max_unpool{max(nd, 2)}d", input.dtype, "f")
     shape = tuple(input.shape)
     default = [(n - 1) * s + m - 2 * p for n, s, m, p in zip(shape[-nd:], step, kernel, around)]
     if output_size is None:
