@@ -116,6 +116,17 @@ def no_float8(name: str, d: DType) -> DTypeError:
     return DTypeError(f"{name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert with .float() first, and back.")
 
 
+_KINDS = {"b": "bool", "u": "unsigned integer", "i": "integer", "f": "floating point", "c": "complex"}
+
+
+def check_kind(name: str, d: DType, kinds: str, own: DType | None = None) -> None:
+    """Refuse a dtype, which may stand for that of the caller's own tensor, unless it is of these kinds (of "buifc")."""
+    if d.kind not in kinds:
+        own = own or d
+        told = ", ".join([_KINDS[kind] for kind in kinds])
+        raise DTypeError(f"{name}: not implemented for '{CLASS_NAMES[own.name]}'; got {own}. Convert to one of: {told}.")
+
+
 def by_name(name: str) -> DType:
     """Return the dtype of that name."""
     try:

@@ -10,8 +10,7 @@ from importlib import import_module
 
 from mortice.call import binary, general, unary, unary_with_attributes, viewing
 from mortice.catalog import OPS as CATALOG
-from mortice.dtype import CLASS_NAMES, float32, no_float8
-from mortice.errors import DTypeError
+from mortice.dtype import check_kind, float32, no_float8
 from mortice.formula import Differentiable, signature
 from mortice.node import TENSOR_KERNELS
 from mortice.rules import fit_number, promote, same, to_scalar
@@ -100,10 +99,7 @@ class Op(Differentiable):
             if self.float8 != "read":
                 raise no_float8(self.name, d)
             compute = float32
-        if compute.kind not in self.dtypes:
-            kinds = {"b": "bool", "u": "unsigned integer", "i": "integer", "f": "floating point", "c": "complex"}
-            names = ", ".join(kinds[kind] for kind in self.dtypes)
-            raise DTypeError(f"{self.name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert to one of: {names}.")
+        check_kind(self.name, compute, self.dtypes, d)
         if compute is d and self.observer is None and (d.stored is d or not self.scalars):
             self.same_dtype[d] = result
         return compute, result

@@ -360,3 +360,21 @@ def test_full_of_numbers_that_another_library_has_made_has_pytorch_s_dtypes() ->
 def test_continuous_numbers_are_not_drawn_into_integers(draw):
     with pytest.raises(RuntimeError, match=f"{draw}: not implemented for mortice.int32; expected a floating point dtype"):
         getattr(mt.zeros(3, dtype=mt.int32), draw)()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64"])
+@pytest.mark.parametrize("steps", [49, 50, 2, 1, 0])
+def test_logspace_has_the_numbers_of_pytorch_to_the_last_bit(dtype, steps):
+    torch = pytest.importorskip("torch")
+    for start, end, base in ((0, 3, 10), (-2.5, 2.7, 2.0), (3, -1, 3.3), (0, 400, 10), (-3, 3, -2.0), (-2, 2, 0.0)):
+        if dtype == "int64" and (end > 9 or base <= 0):
+            continue  # what is no integer has none in C either
+        mine, theirs = (t.logspace(start, end, steps, base=base, dtype=getattr(t, dtype)) for t in (mt, torch))
+        assert str(mine.tolist()) == str(theirs.tolist())
+
+
+@pytest.mark.parametrize(("base", "end", "expected"), [(-2.0, 3, -8.0), (0.0, -1, math.inf), (10, 400, math.inf), (-10, 401, -math.inf)])
+def test_logspace_of_what_no_double_holds_is_infinite(base, end, expected):
+    assert mt.logspace(end, end, 2, base=base).tolist() == [expected] * 2
+    assert mt.isnan(mt.logspace(0.5, 0.5, 1, base=-1.0)).item()

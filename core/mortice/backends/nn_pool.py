@@ -199,7 +199,7 @@ class PoolKernels(KernelMixin):
             place = self.reshape(self.new_arange(x, 0, sizes[i] * step, step), (sizes[i], *[1] * (-axis - 1)))
             at = place if at is None else self.add(at, place)
             pieces, places = [], []
-            for t in range(longest):
+            for t in range(longest or 1):  # once also for no parts, of which the place has a dtype
                 # Past its end a part repeats its last element, which changes neither the maximum nor its place.
                 tap = self.minimum(self.add(start, t), self.subtract(end, 1))
                 pieces.append(self.take(values, tap, axis=axis + len(self.shape_of(values))))

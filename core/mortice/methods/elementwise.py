@@ -63,12 +63,6 @@ class Elementwise(TensorBase):
 
         return bounds.where(condition, self, other)
 
-    def polygamma(self, n: int) -> Any:
-        """Return the nth derivative of digamma."""
-        from mortice.ops import special
-
-        return special.polygamma(n, self)
-
     # ---- elementwise: one operand ----
 
     neg, negative, positive, abs, absolute, sign = (
@@ -104,8 +98,8 @@ class Elementwise(TensorBase):
         special.erf, special.erfc, special.erfinv, special.lgamma, special.digamma)  # fmt: skip
     igamma, igammac, i0, gcd, lcm, frexp = (
         special.igamma, special.igammac, special_bessel.i0, parts.gcd, parts.lcm, parts.frexp)  # fmt: skip
-    mvlgamma, logit, sinc, xlogy = (
-        special.mvlgamma, special.logit, special.sinc, special.xlogy)  # fmt: skip
+    polygamma, mvlgamma, logit, sinc, xlogy = (
+        special.polygamma_of, special.mvlgamma, special.logit, special.sinc, special.xlogy)  # fmt: skip
     erf_, erfc_, erfinv_ = inplace.erf_, inplace.erfc_, inplace.erfinv_
     lgamma_, digamma_, polygamma_ = inplace.lgamma_, inplace.digamma_, inplace.polygamma_
     mvlgamma_, logit_, sinc_ = inplace.mvlgamma_, inplace.logit_, inplace.sinc_

@@ -6,9 +6,9 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
-from mortice.dtype import DType, promote_scalar, promote_types, raised
+from mortice.dtype import DType, check_kind, promote_scalar, promote_types, raised
 from mortice.errors import DTypeError
-from mortice.op import Op, op
+from mortice.op import op
 from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_dtypes
 from mortice.rules import fit_number, in_full, promote
 from mortice.shape import broadcast
@@ -49,7 +49,9 @@ def addcmul(
     if tensor is not None:
         deprecated("addcmul", *_FORMS)
         tensor1, tensor2, value = tensor2, tensor, tensor1
-    value = check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
+    d = common_dtype(input, tensor1, tensor2)
+    check_kind("addcmul", d, "uifc")  # before the value, which makes integers of bools
+    value = check_value("addcmul", value, d)
     return _addcmul(input, tensor1, tensor2, value, out=out)
 
 
@@ -61,16 +63,7 @@ def check_value(name: str, value: Any, d: DType) -> Any:
     return check_alpha(name, d, int(value) if isinstance(value, bool) else value, "value")
 
 
-def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
-    if d.kind in "bui":
-        raise DTypeError(
-            f"Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
-            "mortice.trunc(tensor1 / tensor2)) to round as it used to."
-        )
-    return d, d
-
-
-@op(result=_no_integers, shape=broadcast, kernel="addcdiv", name="addcdiv", number=_VALUE)
+@op(shape=broadcast, kernel="addcdiv", name="addcdiv", number=_VALUE)
 def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a / b * value."""
     return k.addcdiv(x, a, b, value)
@@ -91,6 +84,11 @@ def addcdiv(
     if tensor is not None:
         deprecated("addcdiv", *_FORMS)
         tensor1, tensor2, value = tensor2, tensor, tensor1
+    if tensor1.dtype.kind in "bui" and tensor2.dtype.kind in "bui":
+        raise DTypeError(
+            f"Integer division with addcdiv is no longer supported; got {tensor1.dtype} and {tensor2.dtype}. Write (input + value * "
+            "mortice.trunc(tensor1 / tensor2)) to round as it used to."
+        )
     value = check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
     return _addcdiv(input, tensor1, tensor2, value, out=out)
 
@@ -118,6 +116,7 @@ _lerp.vjp(
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     """Interpolate from `input` (weight 0) to `end` (weight 1)."""
     same_dtypes("lerp", ("input", input), ("end", end))
+    check_kind("lerp", input.dtype, "fc")
     if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
         if weight.shape:
             same_dtypes("lerp", ("input", input), ("weight", weight))

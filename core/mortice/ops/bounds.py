@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number, like
 from mortice.call import no_tensor
-from mortice.dtype import bool_
+from mortice.dtype import bool_, check_kind
 from mortice.errors import DTypeError
 from mortice.mutation import check_apart
 from mortice.node import TENSOR_KERNELS, named
@@ -160,7 +161,11 @@ TENSOR_KERNELS.replace("clip", lambda x, lo=None, hi=None: _clamp(x, lo, hi))
 
 
 def _clamped(x: Any, lo: Any, hi: Any, out: Any) -> Any:
-    if out is None or not (isinstance(lo, TensorBase) or isinstance(hi, TensorBase)):
+    if not (isinstance(lo, TensorBase) or isinstance(hi, TensorBase)):
+        if x.dtype is bool_ and {type(lo), type(hi)} <= {bool, NoneType}:  # other numbers make integers of it
+            check_kind("clamp", bool_, "uif")
+        return _clamp(x, lo, hi, out=out)
+    if out is None:
         return _clamp(x, lo, hi, out=out)
     check_apart(out, (x, lo, hi))
     return _call.WRITE_OUT("clamp", out, _clamp(x, lo, hi))  # between tensors the result may be cast

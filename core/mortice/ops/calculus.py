@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.dtype import get_default_dtype
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import mul, sub
 from mortice.ops.joining import cat
@@ -95,6 +95,10 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
                 "torch.gradient expected each dimension size to be at least edge_order+1; got "
                 f"{list(input.shape)} and edge_order {edge_order}."
             )
+    if input.dtype.kind == "b":
+        raise DTypeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead."
+        )
     x = input if input.dtype.kind in "fc" else _call.CAST(input, get_default_dtype())
     spacings = _spacings(spacing, len(axes), dim is not None)
     return tuple([_along(x, a, s, edge_order) for a, s in zip(axes, spacings)])

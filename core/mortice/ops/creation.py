@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from mortice.backends.host import HostBuffer, pack
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import (
@@ -416,12 +417,15 @@ def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
             f"with {dims[1]} dimension(s)."
         )
     try:
-        return number(start), number(end), operator.index(steps)
+        start, end, steps = number(start), number(end), operator.index(steps)
     except TypeError:
         kinds = ", ".join([type(x).__name__ for x in (start, end, steps)])
         raise TypeError(
             f"{name}() received an invalid combination of arguments - got ({kinds}), but expected numbers and an int"
         ) from None
+    if steps < 0:
+        raise RuntimeError(f"{name}: number of steps must be non-negative; got {steps}.")
+    return start, end, steps
 
 
 @lane_by_lane
@@ -431,8 +435,6 @@ def linspace(
 ) -> Any:  # fmt: skip
     """Return `steps` values from start to end, both included."""
     start, end, steps = _line("linspace", start, end, steps)
-    if steps < 0:
-        raise RuntimeError(f"linspace: number of steps must be non-negative; got {steps}.")
     if out is not None:
         dtype, device = kind_of("linspace", out, dtype, device)
     where = resolve(device)
@@ -466,6 +468,15 @@ def linspace(
     return given("linspace", made, out, requires_grad, pin_memory)
 
 
+def _power(base: float, p: float) -> float:
+    try:
+        return math.pow(base, p)
+    except OverflowError:
+        return -math.inf if base < 0 and p % 2 else math.inf
+    except ValueError:
+        return math.nan if base else math.inf
+
+
 @lane_by_lane
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
@@ -477,15 +488,22 @@ def logspace(
         dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where, computes=True)
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" and steps != 1:
         start, end = int(start), int(end)
     base = float(number(base, "logspace", "base"))
-    if dtype is float32 and steps != 1:  # as in PyTorch, of numbers that are float32
-        start, end = rounded(start, dtype), rounded(end, dtype)
-    powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
-    k = where.backend
-    data = k.astype(k.pow(k.new_full(powers._buffer, powers.shape, base), powers._buffer), dtype)
-    return given("logspace", _in_order(out, make(data, where, dtype, powers.shape)), out, requires_grad, pin_memory)
+    k, wide = where.backend, _wide(where.backend, where, dtype)
+    if dtype.is_complex:
+        powers = linspace(start, end, steps, dtype=wide, device=where)._buffer
+        made = k.pow(k.new_full(powers, (steps,), base), powers)
+    else:  # as in PyTorch: the two ends and their distance are numbers of the dtype, all else is doubles
+        narrow = dtype.kind == "f" and dtype is not float64 and steps != 1
+        fine = functools.partial(rounded, d=dtype) if narrow else _unchanged
+        start, end = fine(start), fine(end)
+        step = fine(end - start) / (steps - 1) if steps > 1 else 0.0
+        half = steps // 2 or steps
+        powers = [start + step * i if i < half else end - step * (steps - i - 1) for i in range(steps)]
+        made = k.from_host(HostBuffer(pack([_power(base, p) for p in powers], wide), (steps,), wide), where)
+    return given("logspace", _in_order(out, make(k.astype(made, dtype), where, dtype, Size((steps,)))), out, requires_grad, pin_memory)
 
 
 def eye(

@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice import return_types
-from mortice.dtype import CLASS_NAMES, DType, float64, int64
+from mortice.dtype import DType, check_kind, float64, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import lane_by_lane
 from mortice.ops.bounds import where
@@ -35,8 +35,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
     Differs from torch: `weights` has a gradient.
     """
-    if input.dtype.kind not in "ui":
-        raise DTypeError(f"bincount: not implemented for '{CLASS_NAMES[input.dtype.name]}'; got {input.dtype}. Use integers.")
+    check_kind("bincount", input.dtype, "ui")
     if minlength < 0:
         raise RuntimeError(f"bincount: minlength should be >= 0; got {minlength}.")
     k = input._device.backend
@@ -65,8 +64,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 @lane_by_lane
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
     """Count elements in equal bins between min and max; where both are equal, between the extremes of the data."""
-    if input.dtype.kind != "f":
-        raise DTypeError(f"histc: not implemented for '{CLASS_NAMES[input.dtype.name]}'; got {input.dtype}. Use .float().")
+    check_kind("histc", input.dtype, "f")
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}.")
     k = input._device.backend
@@ -150,16 +148,11 @@ def _counted(
     return counts
 
 
-def _floats(name: str, x: Any) -> None:
-    if x.dtype.kind != "f":
-        raise DTypeError(f"{name}: not implemented for '{CLASS_NAMES[x.dtype.name]}'; got {x.dtype}. Use .float().")
-
-
 def histogram(
     input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
     """Count elements in bins: (hist, bin_edges). `bins` is their number, or a vector of edges."""
-    _floats("histogram", input)
+    check_kind("histogram", input.dtype, "f")
     if range is not None and isinstance(bins, TensorBase):
         raise TypeError(f"histogram: expected a number of bins beside range; got edges and {range}. Leave range out.")
     x = reshape(input.detach(), -1)
@@ -170,7 +163,7 @@ def histogram(
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """Count points, whose coordinates are along the last dim, in a grid of bins: (hist, bin_edges)."""
-    _floats("histogramdd", input)
+    check_kind("histogramdd", input.dtype, "f")
     if len(input.shape) < 2:
         raise ShapeError(f"histogramdd: input tensor should have at least 2 dimensions; got {list(input.shape)}.")
     *lead, n = tuple(input.shape)

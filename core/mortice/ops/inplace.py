@@ -102,7 +102,7 @@ def _triangle(op: Any, input: Any, diagonal: Any = 0) -> Any:
 
 def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     found = _with_product(input, tensor1, tensor2, tensor, value=value)
-    return found and (_op(blend.addcdiv), found[1])
+    return found and (tensor1.dtype.kind in "fc" or tensor2.dtype.kind in "fc" or None) and (_op(blend.addcdiv), found[1])
 
 
 def _towards(input: Any, end: Any, weight: Any) -> Any:
@@ -110,7 +110,7 @@ def _towards(input: Any, end: Any, weight: Any) -> Any:
 
 
 def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
-    return None if min is None and max is None else (bounds.clamp.op, (input, min, max))
+    return None if (min is None and max is None) or input.dtype is bool_ else (_op(bounds.clamp), (input, min, max))
 
 
 def _limited_above(input: Any, max: Any) -> Any:
@@ -204,7 +204,7 @@ erfc_ = inplace(special.erfc)
 erfinv_ = inplace(special.erfinv)
 lgamma_ = inplace(special.lgamma)
 digamma_ = inplace(special.digamma)
-polygamma_ = inplace(special.polygamma)
+polygamma_ = inplace(special.polygamma_of, "polygamma_")
 mvlgamma_ = inplace(special.mvlgamma)
 logit_ = inplace(special.logit, short=_log_odds)
 sinc_ = inplace(special.sinc)

@@ -7,8 +7,8 @@ import operator
 from typing import Any
 
 from mortice import return_types
-from mortice.dtype import bfloat16, finfo, float16, float32, int64
-from mortice.errors import ShapeError
+from mortice.dtype import CLASS_NAMES, bfloat16, finfo, float16, float32, int64
+from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import autocasting, no_grad
 from mortice.node import TENSOR_KERNELS, node_name
@@ -311,13 +311,11 @@ def vander(x: Any, N: int | None = None) -> Any:
     """Return the powers 0 to N - 1 of vectors, as new last dims."""
     x = x if x.shape else reshape(x, 1)
     n = x.shape[-1] if N is None else N
-    if n <= 1 and N is not None:
-        raise RuntimeError(f"N must be greater than 1; got {N}.")
     if x.dtype.kind == "b":
-        x = x.long()
-    ones = x.new_ones((*x.shape, 1))
+        raise DTypeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {CLASS_NAMES[x.dtype.name]}")
     if n <= 1:
-        return ones[..., :n]
+        raise RuntimeError(f"N must be greater than 1; got {n}.")
+    ones = x.new_ones((*x.shape, 1))
     steps = expand(unsqueeze(x, -1), (*x.shape, n - 1)).cumprod(-1)
     return cat([cast(ones, steps.dtype), steps], -1)
 

@@ -3,6 +3,7 @@
 # Names are imported here to be looked up here.
 # ruff: noqa: F401, F403, I001
 
+from mortice.dtype import check_kind
 from mortice.ops.nn_activation import *
 from mortice.ops.nn_activation import (
     elu, elu_, gelu, glu, hardsigmoid, hardsigmoid_, hardswish, hardswish_, hardtanh, hardtanh_, leaky_relu,

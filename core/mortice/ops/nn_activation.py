@@ -9,7 +9,7 @@ from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
 from mortice.call import no_tensor
-from mortice.dtype import DType, finfo, float32
+from mortice.dtype import DType, check_kind, finfo, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import inplace
@@ -427,6 +427,7 @@ _ALPHA_PRIME = 1.7580993408473766
 
 def _alpha(x: Any, keep: Any, p: float) -> Any:
     """Set what is dropped to selu's lower limit and rescale, so that mean and variance stay."""
+    check_kind("alpha_dropout", x.dtype, "f")
     if p == 1:
         return x * 0.0
     a = 1 / math.sqrt((_ALPHA_PRIME**2 * p + 1) * (1 - p))
@@ -448,18 +449,38 @@ def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
 
 # ---- in place ----
 
+
+def _overwriting(fn: Callable[..., Any], told: str, slope: str) -> Callable[..., Any]:
+    """Make what is written over its input refuse backward for a negative slope, of which the result does not tell the input."""
+
+    def refuse(grads: Any) -> None:
+        raise RuntimeError(
+            f"In-place {told} backward calculation is triggered with a negative slope which is not supported. This is caused by "
+            "calling in-place forward function with a negative slope, please call out-of-place version instead."
+        )
+
+    @functools.wraps(fn)
+    def write(*args: Any, **kwargs: Any) -> Any:
+        made = fn(*args, **kwargs)
+        if made.requires_grad and made.grad_fn.attrs[slope] < 0:
+            made.grad_fn.register_prehook(refuse)
+        return made
+
+    return write
+
+
 relu_ = inplace(relu)
 hardtanh_ = inplace(hardtanh)
 relu6_ = inplace(relu6)
-leaky_relu_ = inplace(leaky_relu)
+leaky_relu_ = inplace(_overwriting(leaky_relu, "leakyReLu", "slope"))
 threshold_ = inplace(threshold)
 hardsigmoid_ = inplace(hardsigmoid)
 hardswish_ = inplace(hardswish)
 silu_ = inplace(silu)
 mish_ = inplace(mish)
-elu_ = inplace(elu)
+elu_ = inplace(_overwriting(elu, "elu", "alpha"))
 selu_ = inplace(selu)
-celu_ = inplace(celu)
+celu_ = inplace(_overwriting(celu, "elu", "alpha"))
 
 
 def _dropping(fn: Callable[..., Any]) -> Callable[..., Any]:

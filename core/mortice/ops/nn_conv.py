@@ -10,6 +10,7 @@ from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
 from mortice.call import no_tensor
+from mortice.dtype import check_kind
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting
 from mortice.node import named
@@ -429,6 +430,7 @@ def im2col(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
             "for "
             f"input, but got: {list(shape)}"
         )
+    check_kind("im2col", input.dtype, "bfc")
     counts = [window_count(*a) for a in zip(shape[-2:], kernel, stride, padding, dilation)]
     if min(counts) < 1:
         raise ShapeError(
@@ -462,6 +464,7 @@ def col2im(
             "col2im: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={shape[-2]} and kernel_size={kernel}."
         )
+    check_kind("col2im", input.dtype, "bfc")
     counts = [window_count(*a) for a in zip(size, kernel, stride, padding, dilation)]
     told = f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}"
     if min(counts) < 1:

@@ -178,8 +178,23 @@ def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     return k.adaptive_avg_pool(x, output_size=output_size)
 
 
+def _filled(k: Any, g: Any, kind: str, nd: int) -> Any:
+    """Refuse the gradient of a result without elements: no window tells where it came from."""
+    shape = list(k.shape_of(g))
+    if nd == 1:  # PyTorch's has a dim more
+        shape.insert(-1, 1)
+    if 0 in shape[1:]:
+        raise ShapeError(
+            f"adaptive_{kind}_pool{max(nd, 2)}d_backward(): Expected grad_output to have non-zero size for non-batch dimensions, "
+            f"but grad_output has sizes {shape} with dimension {shape.index(0, 1)} being empty"
+        )
+    return g
+
+
 _adaptive_avg_pool.vjp(
-    x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=output_size),
+    x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(
+        _filled(k, g, "avg", len(output_size)), x_shape=x_shape, output_size=output_size
+    ),
     jvp="linear", zero_again=True, keeps_format=True,
 )
 
@@ -205,7 +220,9 @@ def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 
 _adaptive_max_pool.vjp(
-    x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(output_size)),
+    x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(
+        _filled(k, g, "max", len(output_size)), indices, x_shape=x_shape, ndim=len(output_size)
+    ),
     zero_again=True, keeps_format=True,
 )
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from mortice.call import no_tensor
-from mortice.dtype import CLASS_NAMES, DType, uint8
+from mortice.dtype import CLASS_NAMES, DType, check_kind, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import Op, op
 from mortice.ops.data import number
@@ -125,6 +125,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
         raise no_tensor("pad", "input", input)
     constant = mode == "constant"
     widths = _widths(input.shape, tuple([p.__index__() for p in pad]), mode, None if constant else value or None)
+    if mode in ("reflect", "replicate"):
+        check_kind("pad", input.dtype, "uifc")
     value = as_stored(hold("pad", number(value or 0, "pad", "value"), input.dtype), input.dtype) if constant else 0
     return _pad_border(contiguous(input) if mode == "circular" else input, widths=widths, mode=mode, value=value)
 

@@ -62,6 +62,11 @@ def norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: An
 _vector_norm.vjp(x=norm_back)
 
 
+def _check_floats(name: str, x: Any) -> None:
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype}. Use .float().")
+
+
 def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
     """Cast to the dtype that a norm is to be computed in; integers are refused."""
     if dtype is not None:
@@ -77,8 +82,7 @@ def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
                 f"dtype ({dtype})."
             )
         return cast(x, dtype)
-    if x.dtype.kind not in "fc":
-        raise DTypeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype}. Use .float().")
+    _check_floats(name, x)
     return x
 
 
@@ -192,6 +196,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Add up products along a dim, the first factor conjugated; the rest broadcasts."""
     if x.dtype is not y.dtype:
         raise DTypeError(f"linalg.vecdot: Expected x and y to have the same dtype; got {x.dtype} and {y.dtype}.")
+    _check_floats("linalg.vecdot", x)
     broadcast("linalg.vecdot", x.shape, y.shape)
     product = mul(conj(x), y)
     check_dim("linalg.vecdot", dim, len(product.shape))

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
-from mortice.dtype import promote_types
-from mortice.errors import ShapeError
+from mortice.dtype import CLASS_NAMES, check_kind, promote_types
+from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import named, unbroadcast
 from mortice.notice import warn
@@ -178,6 +178,7 @@ def trace(input: Any) -> Any:
     """Add up the diagonal of a matrix."""
     if len(input.shape) != 2:
         raise ShapeError(f"trace: expected a matrix; got {list(input.shape)}.")
+    check_kind("trace", input.dtype, "uifc")
     return named(diagonal(input).sum(), "TraceBackward0")
 
 
@@ -200,6 +201,10 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
             f"linalg.cross: inputs must have the same number of dimensions; got {len(input.shape)} and "
             f"{len(other.shape)}."
         )
+    if input.dtype is not other.dtype:
+        check_kind("cross", input.dtype, "uifc")
+        wanted, found = (CLASS_NAMES[x.dtype.name] for x in (input, other))
+        raise DTypeError(f"linalg.cross: expected scalar type {wanted} but found {found}. Convert one of them with .to(dtype).")
     axis = check_dim("linalg.cross", dim, len(input.shape))
     if input.shape[axis] != 3 or other.shape[axis] != 3:
         raise ShapeError(

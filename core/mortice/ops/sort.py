@@ -8,7 +8,7 @@ from typing import Any
 from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
-from mortice.dtype import DType, bool_, int32, int64
+from mortice.dtype import CLASS_NAMES, DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.interop import is_number as is_numpy_number
 from mortice.node import TENSOR_KERNELS, named
@@ -206,8 +206,10 @@ def isin(
         got = f"{type(elements).__name__} and {type(test_elements).__name__}"
         raise TypeError(f"isin: expected elements or test_elements to be a Tensor; got {got}.")
     d = common_dtype(elements, test_elements)
-    if d is bool_ or d.is_complex:
-        raise DTypeError(f"isin: Unsupported input type encountered for isin(): {d}. Use integers or floats.")
+    for x in (elements, test_elements):
+        own = x.dtype if isinstance(x, TensorBase) else bool_ if isinstance(x, bool) else d
+        if own is bool_ or own.is_complex:
+            raise DTypeError(f"isin: Unsupported input type encountered for isin(): {CLASS_NAMES[own.name]}. Use integers or floats.")
     device = (elements if isinstance(elements, TensorBase) else test_elements)._device
 
     def ready(x: Any) -> Any:

@@ -15,6 +15,7 @@ from mortice.ops.elementwise import add, mul, undefined
 from mortice.ops.movement import unsqueeze
 from mortice.rules import floating, promote, same
 from mortice.shape import broadcast
+from mortice.tensor import TensorBase
 
 __all__ = [
     "digamma", "erf", "erfc", "erfinv", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
@@ -156,11 +157,19 @@ TENSOR_KERNELS.replace("polygamma", lambda n, x: digamma(x) if n == 0 else _poly
 
 def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
     """Return the nth derivative of digamma."""
-    if isinstance(input, int):  # the method's order: x.polygamma(n)
-        n, input = input, n
+    if isinstance(n, TensorBase):
+        raise TypeError("polygamma(): argument 'n' (position 1) must be int, not Tensor")
     if n < 0:
         raise RuntimeError(f"polygamma: polygamma(n, x) does not support negative n. It is {n}.")
     return digamma(input, out=out) if n == 0 else _polygamma(input, n=n, out=out)
+
+
+def polygamma_of(input: Any, n: int) -> Any:
+    """Return the nth derivative of digamma."""
+    return polygamma(n, input)
+
+
+polygamma_of.__name__ = polygamma_of.__qualname__ = "polygamma"  # as the method is called
 
 
 @node_name("MvlgammaBackward0")

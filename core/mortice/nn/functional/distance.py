@@ -26,7 +26,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between x1 and x2 along a dim."""
     if not x1.is_floating_point() or not x2.is_floating_point():
         d = mortice.promote_types(x1.dtype, x2.dtype)
-        if not (d.is_floating_point or d.is_complex):
+        if not d.is_floating_point:
             raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {d}")
         x1, x2 = x1.to(d), x2.to(d)
     x1, x2 = mortice.broadcast_tensors(x1, x2)

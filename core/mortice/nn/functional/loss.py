@@ -145,6 +145,7 @@ def gaussian_nll_loss(
             )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
+    _check_floats("gaussian_nll_loss", var)
     var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
     loss = (mortice.log(var) + (input - target) * (input - target) / var) * 0.5
     if full:
@@ -358,7 +359,7 @@ def hinge_embedding_loss(
 ) -> Any:  # fmt: skip
     """Return input where the target is 1 and max(0, margin - input) where it is -1."""
     zero = mortice.zeros_like(input)
-    apart = mortice.where(target != 1, mortice.clamp(margin - input, min=0), zero)
+    apart = mortice.where(target != 1, mortice.clamp(mortice.full_like(input, margin) - input, min=0), zero)
     together = mortice.where(target != -1, input, zero)
     return _reduced(apart + together, legacy_reduction(size_average, reduce, reduction))
 
@@ -409,6 +410,7 @@ def _check_margin_input(name: str, input: Any) -> None:
         raise RuntimeError(
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
         )
+    _nn.check_kind(name, input.dtype, "f")
 
 
 def _labels(name: str, target: Any) -> Any:

@@ -139,6 +139,7 @@ def _unpool(
             f"({list(input.shape)}) but "
             f"got indices tensor with shape: {list(indices.shape)}"
         )
+    _nn.check_kind(f"max_unpool{max(nd, 2)}d", input.dtype, "f")
     shape = tuple(input.shape)
     default = [(n - 1) * s + m - 2 * p for n, s, m, p in zip(shape[-nd:], step, kernel, around)]
     if output_size is None:
