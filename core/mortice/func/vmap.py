@@ -12,6 +12,7 @@ from mortice.levels import chain, here
 from mortice.levels.mapped_rules import Mapped, MappedBackend
 from mortice.levels.vmap import MapLevel
 from mortice.mutation import replay
+from mortice.ops.arrange import become
 from mortice.random import get_rng_state, set_rng_state
 from mortice.tensor import TensorBase
 
@@ -122,7 +123,16 @@ def _run(
             level.entered.append((x, t, lambda x, t: x.copy_(level.leave(t))))
             mine.append(t)
         out = func(*rebuild(args, iter(mine)), **kwargs)
-        return rebuild(out, iter(_outputs(func, level, out, out_dims)))
+        made = rebuild(out, iter(_outputs(func, level, out, out_dims)))
+        for x, t, _ in level.entered:
+            if t._steps is not None and getattr(t._storage, "below", None) is x and not x._rg:  # as after `unsqueeze_`: the tensor below is given the same shape
+                become("vmap", x, _below, t.view_steps)
+        return made
+
+
+def _below(x: Any, steps: Any) -> Any:
+    """Take the view steps of one lane from a tensor that holds all of them."""
+    return replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), steps).data
 
 
 def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
@@ -150,8 +160,11 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-len(t.shape) - 1}, {len(t.shape)}], but got {dim})"
             )
-        whole = _seen(level, t)
-        whole = level.leave(t) if whole is None else whole
+        if level not in chain(t._device):  # what all lanes share: each shows the same memory
+            whole = k.broadcast_to(t, (level.size, *t.shape))
+        else:
+            whole = _seen(level, t)
+            whole = level.leave(t) if whole is None else whole
         dim %= len(whole.shape)
         found.append(k.moveaxis(whole, 0, dim) if dim else whole)
     return found
@@ -165,7 +178,7 @@ def _seen(level: Any, t: Any) -> Any:
     for x, entered, _ in level.entered:
         if t._storage is entered._storage and t._device is entered._device and not (x._rg or t._rg):
             if all([isinstance(below, MapLevel) for below in chain(x._device)]):
-                seen = replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), t.view_steps).data
+                seen = _below(x, t.view_steps)
                 return seen if seen.dtype is t.dtype else None
     return None
 
