@@ -125,7 +125,7 @@ def _run(
         out = func(*rebuild(args, iter(mine)), **kwargs)
         made = rebuild(out, iter(_outputs(func, level, out, out_dims)))
         for x, t, _ in level.entered:
-            if t._steps is not None and getattr(t._storage, "below", None) is x and not x._rg:  # as after `unsqueeze_`: the tensor below is given the same shape
+            if t._steps is not None and getattr(t._storage, "below", None) is x and not x._rg:  # as after `unsqueeze_`
                 become("vmap", x, _below, t.view_steps)
         return made
 
