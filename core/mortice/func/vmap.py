@@ -124,9 +124,9 @@ def _run(
             mine.append(t)
         out = func(*rebuild(args, iter(mine)), **kwargs)
         made = rebuild(out, iter(_outputs(func, level, out, out_dims)))
-        for x, t, _ in level.entered:
-            if t._steps is not None and getattr(t._storage, "below", None) is x and not x._rg:  # as after `unsqueeze_`
-                become("vmap", x, _below, t.view_steps)
+        for below, t, _ in level.entered:
+            if not below._rg and t._steps is not None and getattr(t._storage, "below", None) is below:  # as after `unsqueeze_`
+                become("vmap", below, _below, t.view_steps)
         return made
 
 
