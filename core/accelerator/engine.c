@@ -844,7 +844,7 @@ COLD static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding, &members, &own_names, &shapes_py};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same, &pull_py, &owns_py, &accumulate_py, &unbroadcast, &raw, &adding, &members, &own_names};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -927,7 +927,7 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
         {&s_read, "__getitem__"}, {&s_reshape_view, "reshape_view"},
-        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&s_mutable, "mutable"}, {&s_strides_of, "strides_of"}, {&no_note, ""}, {&no_grad, "no_grad"},
+        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&s_mutable, "mutable"}, {&s_strides_of, "strides_of"}, {&s_keeps_format, "keeps_format"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_astype, "astype"}, {&s_check, "check"}, {&s_inputs, "inputs"},
         {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},

@@ -51,10 +51,10 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members, *own_names, *shapes_py;
+    *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members, *own_names;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_quiet,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_keeps_format, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_astype, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
     *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release, *s_multiply, *s_slots;
 
@@ -228,19 +228,45 @@ static int succeeded(PyObject *result) { /* takes result */
     return result ? 0 : -1;
 }
 
-/* What `_shapes` of node.py does, where the operands whose memory format counts lie row by row. */
-static PyObject *shapes_and_format(PyObject *op, PyObject *operands, PyObject *attrs) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(operands);
-    PyObject **all = PySequence_Fast_ITEMS(operands), *backend = SLOT(SLOT(all[0], at.device), at.backend);
-    for (Py_ssize_t i = 0; i < n && i < 2; i++) {
-        PyObject *plain = is_tensor(all[i]) ? PyObject_CallMethodOneArg(backend, s_is_contiguous, SLOT(all[i], at.data)) : Py_NewRef(Py_True);
-        if (!plain) return NULL;
-        Py_DECREF(plain);
-        if (plain != Py_True) return PyObject_CallFunctionObjArgs(shapes_py, op, operands, attrs, NULL);
+/* `channels_last` of backend.py. */
+static int channels_last(PyObject *shape, PyObject *strides) {
+    Py_ssize_t n = PyTuple_GET_SIZE(shape), least = 0, second = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t d = i == 0 ? 1 : i == n - 1 ? 0 : n - i, step = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, d));
+        if (i == 0) second = step;
+        if (step < least || (d == 0 && step == second)) return 0;
+        least = step * PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
     }
+    return second > 0;
+}
+
+/* Whether the gradients of an op have the format of such an operand, as `any_channels_last` of backend.py finds; -1 for an error. */
+static int gives_format(PyObject *op, PyObject *x, PyObject *attrs) {
+    PyObject *backend = SLOT(SLOT(x, at.device), at.backend), *shape = SLOT(x, at.shape), *keeps = NULL, *dims = NULL, *found = NULL;
+    PyObject *strides = PyObject_CallMethodOneArg(backend, s_is_contiguous, SLOT(x, at.data));
+    if (strides == Py_False) Py_SETREF(strides, PyObject_CallMethodOneArg(backend, s_strides_of, SLOT(x, at.data)));
+    int gives = strides ? 0 : -1;
+    Py_ssize_t n = strides && PyTuple_Check(strides) && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
+    if (n >= 3 && n <= 5 && PyTuple_GET_SIZE(strides) == n && channels_last(shape, strides)) {
+        if ((keeps = PyObject_GetAttr(op, s_keeps_format)) && (dims = PyLong_FromSsize_t(n)))
+            found = PyObject_CallFunctionObjArgs(keeps, dims, attrs, NULL);
+        gives = found ? PyObject_IsTrue(found) : -1;
+    }
+    Py_XDECREF(strides);
+    Py_XDECREF(keeps);
+    Py_XDECREF(dims);
+    Py_XDECREF(found);
+    return gives;
+}
+
+/* What `_shapes` of node.py does for n operands. */
+static PyObject *shapes_and_format(PyObject *op, PyObject *const *operands, Py_ssize_t n, PyObject *attrs) {
+    int gives = 0;
+    for (Py_ssize_t i = 0; i < n && i < 2 && !gives; i++)
+        if (is_tensor(operands[i]) && (gives = gives_format(op, operands[i], attrs)) < 0) return NULL;
     PyObject *shapes = PyTuple_New(n + 1);
-    for (Py_ssize_t i = 0; shapes && i < n; i++) PyTuple_SET_ITEM(shapes, i, Py_NewRef(shape_of(all[i])));
-    if (shapes) PyTuple_SET_ITEM(shapes, n, Py_NewRef(Py_False));
+    for (Py_ssize_t i = 0; shapes && i < n; i++) PyTuple_SET_ITEM(shapes, i, Py_NewRef(shape_of(operands[i])));
+    if (shapes) PyTuple_SET_ITEM(shapes, n, PyBool_FromLong(gives));
     return shapes;
 }
 
@@ -258,13 +284,9 @@ static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     SLOT(node, at.saved) = one(Py_NewRef(keep ? x : Py_None));
     SLOT(node, at.versions) = keep && is_shared(x) ? one(version_of(x)) : Py_NewRef(Py_None);
     put(node, at.attrs, attrs);
-    if (PyTuple_GET_ITEM(plan, 2) == Py_None) { /* the memory format too */
-        PyObject *operands = one(Py_NewRef(x));
-        SLOT(node, at.shapes) = operands ? shapes_and_format(op, operands, attrs) : NULL;
-        Py_XDECREF(operands);
-    } else {
-        SLOT(node, at.shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
-    }
+    PyObject *sizes_too = PyTuple_GET_ITEM(plan, 2); /* None: the memory format too */
+    if (sizes_too == Py_None) SLOT(node, at.shapes) = shapes_and_format(op, &x, 1, attrs);
+    else SLOT(node, at.shapes) = sizes_too == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
     return give_node(node, plan, t);
 }
 
@@ -443,7 +465,7 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
         PyTuple_SET_ITEM(versions, i, found);
     }
     if (PyTuple_GET_ITEM(plan, 2) == Py_None) { /* the memory format too */
-        if (!(shapes = shapes_and_format(op, operands, attrs))) goto failed;
+        if (!(shapes = shapes_and_format(op, PySequence_Fast_ITEMS(operands), n, attrs))) goto failed;
         sizes_too = 0;
     }
     if (sizes_too && !(shapes = PyTuple_New(n))) goto failed;

@@ -62,7 +62,7 @@ def _install(op: type, as_view: Any) -> None:
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
-        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS, _own_names, node._shapes,
+        OpNode.pull, OpNode.owns, TensorBase._accumulate, unbroadcast, raw_algebra, tensor._adding, MEMBERS, _own_names,
     )  # fmt: skip
     for made in _engine.install(classes, objects):
         replaced[made.__name__] = getattr(made.__objclass__, made.__name__)

@@ -181,6 +181,28 @@ def test_an_output_that_is_a_view_of_an_input_is_one_outside_too(view: Any, in_d
     assert same(x, y)
 
 
+def test_a_change_of_shape_reaches_the_input() -> None:
+    x = mt.zeros(3, 2, 4)
+    row = x[0]
+    vmap(lambda sample: sample.add_(1).t_())(x)
+    assert x.shape == (3, 4, 2) and x.stride() == (8, 1, 4)
+    assert row.tolist() == [[1.0] * 4] * 2
+    vmap(vmap(lambda sample: sample.unsqueeze_(0).add_(1)))(x)
+    assert x.shape == (3, 4, 1, 2) and bool((x == 2).all())
+
+
+def test_an_output_that_no_sample_decides_shows_the_same_memory_for_each() -> None:
+    shared = mt.arange(3.0, requires_grad=True)
+    out = vmap(lambda sample: shared[1:])(mt.ones(4))
+    assert out.shape == (4, 2) and out.stride() == (0, 1) and out[3].tolist() == [1.0, 2.0]
+    out.sum().backward()
+    assert shared.grad.tolist() == [0.0, 4.0, 4.0]
+    out = vmap(lambda sample: shared.detach())(mt.ones(4))
+    assert out._is_view()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+        out.add_(1)
+
+
 def test_outputs_with_gradients_are_no_views() -> None:
     x = mt.ones(3, 2, requires_grad=True)
     out = vmap(lambda t: t.detach())(x)

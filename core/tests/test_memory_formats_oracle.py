@@ -115,3 +115,12 @@ def test_a_comparison_lies_as_its_first_operand(compare):
 
     if mt.default_backend() == "cpu_cext":
         both(body)
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_repeat_interleave_lies_row_by_row(repeats):
+    def body(m: Any, f: Any) -> Any:
+        x = MADE["image"](m)
+        return [t.repeat_interleave(repeats, dim).stride() for t in (x, x[0], x.mT) for dim in (0, 1)]
+
+    both(body)

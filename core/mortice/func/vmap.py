@@ -13,6 +13,7 @@ from mortice.levels import chain, here
 from mortice.levels.mapped_rules import Mapped, MappedBackend
 from mortice.levels.vmap import MapLevel
 from mortice.mutation import replay
+from mortice.ops.arrange import become
 from mortice.random import get_rng_state, set_rng_state
 from mortice.tensor import TensorBase
 
@@ -146,7 +147,16 @@ def _run(
             level.entered.append((x, t, lambda x, t: x.copy_(level.leave(t))))
             mine.append(t)
         out = func(*rebuild(args, iter(mine)), **kwargs)
-        return rebuild(out, iter(_outputs(func, level, out, out_dims, whole)))
+        made = rebuild(out, iter(_outputs(func, level, out, out_dims, whole)))
+        for below, t, _ in level.entered:
+            if not below._rg and t._steps is not None and getattr(t._storage, "below", None) is below:  # as after `unsqueeze_`
+                become("vmap", below, _below, t.view_steps)
+        return made
+
+
+def _below(x: Any, steps: Any) -> Any:
+    """Take the view steps of one lane from a tensor that holds all of them."""
+    return replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), steps).data
 
 
 def _outputs(func: Fn, level: Any, out: Any, out_dims: Any, given: dict[int, Any]) -> list[Any]:
@@ -178,8 +188,11 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any, given: dict[int, Any
         if at == dim:  # an input, with its batch where it was
             found.append(x)
             continue
-        whole = _seen(level, t)
-        whole = level.leave(t) if whole is None else whole
+        if level not in chain(t._device):  # what all lanes share: each shows the same memory
+            whole = k.broadcast_to(t, (level.size, *t.shape))
+        else:
+            whole = _seen(level, t)
+            whole = level.leave(t) if whole is None else whole
         dim %= len(whole.shape)
         found.append(k.moveaxis(whole, 0, dim) if dim else whole)
     return found
@@ -193,7 +206,7 @@ def _seen(level: Any, t: Any) -> Any:
     for x, entered, _ in level.entered:
         if t._storage is entered._storage and t._device is entered._device and not (x._rg or t._rg):
             if all([isinstance(below, MapLevel) for below in chain(x._device)]):
-                seen = replay(MappedBackend(k), Mapped(k.reshape(x, x.shape), True), t.view_steps).data
+                seen = _below(x, t.view_steps)
                 shares = seen._storage is not None and seen._storage.aliases is x.own_storage().aliases
                 return seen if shares and seen.dtype is t.dtype else None
     return None

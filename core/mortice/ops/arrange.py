@@ -13,6 +13,7 @@ from mortice import call as _call
 from mortice import node as _node
 from mortice.dtype import DType, dtype_of_all, get_default_dtype, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.layout import contiguous_format
 from mortice.levels import lane_by_lane
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
@@ -218,7 +219,7 @@ def repeat_interleave(
         raise RuntimeError("Repeats must be non-negative")
     shape = list(input.shape)
     wide = expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], count, *shape[axis + 1 :]))
-    return reshape(clone(wide), (*shape[:axis], n * count, *shape[axis + 1 :]))
+    return reshape(clone(wide, memory_format=contiguous_format), (*shape[:axis], n * count, *shape[axis + 1 :]))
 
 
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
