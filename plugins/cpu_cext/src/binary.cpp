@@ -26,7 +26,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
     {"add", THE_SAME, 0.4f}, {"subtract", THE_SAME, 0.4f}, {"multiply", THE_SAME, 0.4f}, {"divide", THE_SAME, 0.5f},
     {"maximum", THE_SAME, 0.4f}, {"minimum", THE_SAME, 0.4f}, {"bitwise_and", THE_SAME, 0.4f}, {"bitwise_or", THE_SAME, 0.4f},
     {"bitwise_xor", THE_SAME, 0.4f}, {"bitwise_left_shift", THE_SAME, 0.5f}, {"bitwise_right_shift", THE_SAME, 0.5f},
-    {"copysign", THE_SAME, 0.4f},
+    {"copysign", THE_SAME, 0.4f}, {"rdivide", THE_SAME, 0.5f},
     {"equal", TRUTH, 0.3f}, {"not_equal", TRUTH, 0.3f}, {"less", TRUTH, 0.3f}, {"less_equal", TRUTH, 0.3f},
     {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
     {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
@@ -292,12 +292,13 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
     return mixed ? logic_of_truths(op, a) : two(op, a[0], a[1]);
 }
 
-// Complex numbers are left to the default bodies.
+// Complex numbers are left to the default bodies, and halves that are rounded in between.
 template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
     PyObject *a[2];
     arguments(N, args, n, kwnames, a);
-    if (is_complex(common(KINDS[op].name, a, 2))) return default_body();
+    const DType d = common(KINDS[op].name, a, 2);
+    if (is_complex(d) || (op == RDIVIDE && d != F32 && d != F64)) return default_body();
     return two(op, a[0], a[1]);
 }
 
@@ -445,6 +446,7 @@ const Method binary_methods[] = {
     MORTICE_METHOD("bitwise_left_shift", call<SHIFT_LEFT>),
     MORTICE_METHOD("bitwise_right_shift", call<SHIFT_RIGHT>),
     MORTICE_METHOD("copysign", call<COPYSIGN>),
+    MORTICE_METHOD("partial_rdivide", real_only<RDIVIDE>),
     MORTICE_METHOD("equal", call<EQUAL>),
     MORTICE_METHOD("not_equal", call<NOT_EQUAL>),
     MORTICE_METHOD("less", call<LESS>),
