@@ -196,7 +196,7 @@ class OptimKernels(KernelMixin):
 
     def plus(self, x: Any, y: Any, times: Any) -> Any:
         """Add y * times to x, which stays as it was; rounded once where addcmul is."""
-        return self.addcmul(x, y, times)
+        return self.addcmul(x, y, times, 1)
 
     def downhill(self, x: Any, direction: Any, length: Any) -> Any:
         """Move x against a direction."""

@@ -292,13 +292,12 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
     return mixed ? logic_of_truths(op, a) : two(op, a[0], a[1]);
 }
 
-// Complex numbers are left to the default bodies, and halves that are rounded in between.
+// Complex numbers are left to the default bodies.
 template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
     PyObject *a[2];
     arguments(N, args, n, kwnames, a);
-    const DType d = common(KINDS[op].name, a, 2);
-    if (is_complex(d) || (op == RDIVIDE && d != F32 && d != F64)) return default_body();
+    if (is_complex(common(KINDS[op].name, a, 2))) return default_body();
     return two(op, a[0], a[1]);
 }
 
@@ -335,6 +334,17 @@ PyObject *several(const char *name, const Inner (&table)[DTYPES], PyObject **a, 
     Input inputs[MAX_INPUTS];
     for (int i = 0; i < count; i++) read(w, inputs[i], a[i] ? a[i] : one.get(), i);
     return run(w, inputs, count);
+}
+
+// Halves are rounded in between.
+PyObject *rdivide(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<2> N{"rdivide", {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    if (inner_of(RDIVIDE, common("rdivide", a, 2))) return two(RDIVIDE, a[0], a[1]);
+    const Alone alone;
+    const Own<> one(PyLong_FromLong(1)), inverse(two(DIVIDE, one.get(), a[1]));
+    return two(MULTIPLY, inverse.get(), a[0]);
 }
 
 PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
@@ -446,7 +456,7 @@ const Method binary_methods[] = {
     MORTICE_METHOD("bitwise_left_shift", call<SHIFT_LEFT>),
     MORTICE_METHOD("bitwise_right_shift", call<SHIFT_RIGHT>),
     MORTICE_METHOD("copysign", call<COPYSIGN>),
-    MORTICE_METHOD("partial_rdivide", real_only<RDIVIDE>),
+    MORTICE_METHOD("rdivide", rdivide),
     MORTICE_METHOD("equal", call<EQUAL>),
     MORTICE_METHOD("not_equal", call<NOT_EQUAL>),
     MORTICE_METHOD("less", call<LESS>),
