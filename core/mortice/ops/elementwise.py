@@ -409,6 +409,8 @@ def _pow(k: Any, x: Any, y: Any, /) -> Any:
             return k.multiply(k.multiply(x, x), x)
         elif y == -1:
             return k.divide(1.0, x)
+        elif y in (-2, -0.5) and d.kind == "f" and d is not float16:
+            return k.rsqrt(x) if y == -0.5 else k.divide(1.0, k.multiply(x, x))
         return k.pow(x, y)
     if is_number(x):
         y = k.contiguous(y)
