@@ -15,10 +15,13 @@ template <class T> INLINE T smaller(T a, T b) { return a < b || a != a ? a : b; 
 INLINE float root(float x) { return sqrtf(x); }
 INLINE double root(double x) { return sqrt(x); }
 
-// As lerp: from the end that is nearer.
+// As lerp: from the end that is nearer, chosen by bits, of which the compiler makes vectors.
+INLINE int32_t bits_of(float x) { return __builtin_bit_cast(int32_t, x); }
+INLINE int64_t bits_of(double x) { return __builtin_bit_cast(int64_t, x); }
 template <class T> INLINE T toward(T x, T y, T share) {
-    const bool near = -T(0.5) < share && share < T(0.5);
-    return fma(y - x, near ? share : share - 1, near ? x : y);
+    using Bits = decltype(bits_of(x));
+    const Bits far = -Bits(!(share < T(0.5) && share > T(-0.5)));
+    return fma(y - x, far ? share - 1 : share, __builtin_bit_cast(T, bits_of(x) ^ ((bits_of(x) ^ bits_of(y)) & far)));
 }
 template <class T> INLINE T toward_square(T x, T y, T keep, T take) { return fma(y * take, y, x * keep); }
 template <class T> INLINE T downhill(T x, T direction, T length) { return fma(-direction, length, x); }
