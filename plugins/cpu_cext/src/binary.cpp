@@ -344,6 +344,7 @@ PyObject *rdivide(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     if (inner_of(RDIVIDE, common("rdivide", a, 2))) return two(RDIVIDE, a[0], a[1]);
     const Alone alone;
     const Own<> one(PyLong_FromLong(1)), inverse(two(DIVIDE, one.get(), a[1]));
+    if (!inverse) throw Failed{};
     return two(MULTIPLY, inverse.get(), a[0]);
 }
 
