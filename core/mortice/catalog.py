@@ -221,7 +221,7 @@ TENSOR_KERNELS = {
     ),
     "ops.complex": "angle complex conj imag real view_as_complex view_as_real",
     "ops.elementwise": (
-        "add copysign div_floor div_trunc divide floor_divide floordiv fmod heaviside multiply nextafter pow "
+        "add copysign div_floor div_trunc divide floor_divide floordiv fmod heaviside multiply nextafter pow rdivide "
         "remainder subtract"
     ),
     "ops.factor": (
@@ -292,8 +292,8 @@ FREE_KERNELS = {
     "backends.elementwise:ElementwiseKernels": (
         "acos acosh addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_invert ceil clip complex copysign cosh "
         "exp2 expm1 floordiv fmod greater greater_equal hypot isfinite isinf lerp less_equal log10 log1p log2 "
-        "logaddexp logical_and logical_or logical_xor nan_to_num not_equal positive reciprocal round rsqrt sgn "
-        "sigmoid signbit sinh softplus square tan trunc"
+        "logaddexp logical_and logical_or logical_xor nan_to_num not_equal positive rdivide reciprocal round rsqrt "
+        "sgn sigmoid signbit sinh softplus square tan trunc"
     ),
     "backends.elementwise_extra:ExtraKernels": (
         "frexp gcd lcm logaddexp2 nextafter polygamma view_as_complex view_as_real zeta"
@@ -340,7 +340,7 @@ FREE_KERNELS = {
     ),
     "backends.optim:OptimKernels": (
         "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
-        "downhill each_step fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step "
+        "downhill each_step fade hold_step muon_step nadam_step plus radam_step rmsprop_step rprop_step run_step "
         "scale_step sgd_step toward toward_square unscale_step vector_norms"
     ),
     "backends.philox:RandomKernels": (

@@ -191,6 +191,11 @@ class ElementwiseKernels(SpecialKernels):
         """Divide 1 by x."""
         return k.divide(1.0, x)
 
+    def rdivide(k: Any, x: Any, y: Buffer) -> Buffer:
+        """Multiply the reciprocal of y by x, rounded after each."""
+        inverse = k.reciprocal(y)
+        return inverse if is_number(x) and x == 1 else k.multiply(inverse, x)
+
     @in_float32
     def rsqrt(k: Any, x: Buffer) -> Buffer:
         """Divide 1 by the square root."""

@@ -42,7 +42,7 @@ def uphill(k: Any, p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
     """Return the gradient to descend: of the opposite to maximise, with weight decay in it."""
     if maximize:
         g = k.negative(g)
-    return k.add(g, k.multiply(p, weight_decay)) if weight_decay else g
+    return k.plus(g, p, weight_decay) if weight_decay else g
 
 
 def decay(k: Any, p: Any, g: Any, lr: Any, weight_decay: Any, decoupled: bool, maximize: bool) -> tuple[Any, Any]:
@@ -184,19 +184,23 @@ class OptimKernels(KernelMixin):
 
     def toward(self, x: Any, y: Any, weight: Any) -> Any:
         """Go the share `weight` of the way from x to y."""
-        return self.add(x, self.multiply(self.subtract(y, x), weight))
+        return self.lerp(x, y, weight)
 
     def toward_square(self, x: Any, y: Any, keep: Any) -> Any:
         """Keep the share `keep` of x and take the rest from y's square."""
-        return self.add(self.multiply(x, keep), self.multiply(self.multiply(y, y), 1 - keep))
+        return self.addcmul(self.multiply(x, keep), y, y, 1 - keep)
 
     def fade(self, x: Any, keep: Any, y: Any) -> Any:
         """Keep the share `keep` of x and add y."""
         return self.add(self.multiply(x, keep), y)
 
+    def plus(self, x: Any, y: Any, times: Any) -> Any:
+        """Add y * times to x, which stays as it was; rounded once where addcmul is."""
+        return self.addcmul(x, y, times, 1)
+
     def downhill(self, x: Any, direction: Any, length: Any) -> Any:
         """Move x against a direction."""
-        return self.subtract(x, self.multiply(direction, length))
+        return self.addcmul(x, direction, length, -1)
 
     def count_step(self, counts: Sequence[Any]) -> tuple[list[Any]]:
         """Add 1 to step counts."""
@@ -242,8 +246,8 @@ class OptimKernels(KernelMixin):
         k, m = self, momentum_buffer
         g = uphill(k, p, g, weight_decay, maximize)
         if m is not None:
-            m = k.copy(g) if first else k.fade(m, momentum, k.multiply(g, 1 - dampening) if dampening else g)
-            g = k.add(g, k.multiply(m, momentum)) if nesterov else m
+            m = k.copy(g) if first else k.plus(k.multiply(m, momentum), g, 1 - dampening) if dampening else k.fade(m, momentum, g)
+            g = k.plus(g, m, momentum) if nesterov else m
         return k.downhill(p, g, lr), m
 
     @step
@@ -253,7 +257,7 @@ class OptimKernels(KernelMixin):
         """Step by `eta` and let the average follow by the share `mu`."""
         g = uphill(self, p, g, weight_decay, maximize)
         p = self.downhill(self.multiply(p, 1 - lambd * eta), g, eta)
-        return p, self.copy(p) if mu == 1 else self.toward(ax, p, mu)
+        return p, self.copy(p) if mu == 1 else self.add(ax, self.multiply(self.subtract(p, ax), mu))
 
     @step
     def adam_step(
@@ -267,7 +271,7 @@ class OptimKernels(KernelMixin):
         v = k.toward_square(exp_avg_sq, g, beta2)
         top = None if max_exp_avg_sq is None else k.maximum(max_exp_avg_sq, v)
         bottom = k.add(k.divide(k.sqrt(v if top is None else top), (1 - beta2**step) ** 0.5), eps)
-        return k.downhill(p, k.divide(m, bottom), lr / (1 - beta1**step)), m, v, top
+        return k.downhill(p, k.divide(k.multiply(m, lr / (1 - beta1**step)), bottom), 1), m, v, top
 
     @step
     def adamax_step(
@@ -278,7 +282,7 @@ class OptimKernels(KernelMixin):
         k, beta1, beta2 = self, *betas
         m = k.toward(exp_avg, g := uphill(k, p, g, weight_decay, maximize), 1 - beta1)
         u = k.maximum(k.multiply(exp_inf, beta2), k.add(k.abs(g), eps))
-        return k.downhill(p, k.divide(m, u), lr / (1 - beta1**step)), m, u
+        return k.downhill(p, k.divide(k.multiply(m, lr / (1 - beta1**step)), u), 1), m, u
 
     @step
     def nadam_step(
@@ -292,8 +296,8 @@ class OptimKernels(KernelMixin):
         m = k.toward(exp_avg, g, 1 - beta1)
         v = k.toward_square(exp_avg_sq, g, beta2)
         bottom = k.add(k.sqrt(k.divide(v, 1 - beta2**step)), eps)
-        p = k.downhill(p, k.divide(g, bottom), lr * (1 - mu) / (1 - mu_product))
-        return k.downhill(p, k.divide(m, bottom), lr * next_mu / (1 - mu_product * next_mu)), m, v
+        p = k.downhill(p, k.divide(k.multiply(g, lr * (1 - mu) / (1 - mu_product)), bottom), 1)
+        return k.downhill(p, k.divide(k.multiply(m, lr * next_mu / (1 - mu_product * next_mu)), bottom), 1), m, v
 
     @step
     def radam_step(
@@ -305,16 +309,16 @@ class OptimKernels(KernelMixin):
         p, g = decay(k, p, g, lr, weight_decay, decoupled_weight_decay, maximize)
         m = k.toward(exp_avg, g, 1 - beta1)
         v = k.toward_square(exp_avg_sq, g, beta2)
-        lr, left = lr / (1 - beta1**step), 1 - beta2**step
+        whole, left = k.multiply(k.divide(m, 1 - beta1**step), lr), 1 - beta2**step
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * step * beta2**step / left  # of the average that approximates the moving one
         counted = isinstance(length, float)  # here; otherwise only the device knows
         if counted and length <= 5:
-            return k.downhill(p, m, lr), m, v
+            return k.downhill(p, whole, 1), m, v
         rectified = (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
-        direction = k.divide(m, k.add(k.sqrt(v), eps))
-        made = k.downhill(p, direction, lr * (left * rectified) ** 0.5)
-        return made if counted else k.where(k.less(5, length), made, k.downhill(p, m, lr)), m, v
+        adapted = k.multiply(k.divide(1.0, k.add(k.sqrt(v), eps)), left**0.5)
+        made = k.multiply(k.multiply(whole, adapted), rectified**0.5)
+        return k.downhill(p, made if counted else k.where(k.less(5, length), made, whole), 1), m, v
 
     @step
     def rmsprop_step(
@@ -327,11 +331,12 @@ class OptimKernels(KernelMixin):
         v = variance = k.toward_square(square_avg, g, alpha)
         if grad_avg is not None:
             grad_avg = k.toward(grad_avg, g, 1 - alpha)
-            variance = k.subtract(v, k.multiply(grad_avg, grad_avg))
-        g = k.divide(g, k.add(k.sqrt(variance), eps))
-        if m is not None:
-            m = g = k.fade(m, momentum, g)
-        return k.downhill(p, g, lr), v, m, grad_avg
+            variance = k.plus(v, k.negative(grad_avg), grad_avg)
+        bottom = k.add(k.sqrt(variance), eps)
+        if m is None:
+            return k.downhill(p, k.divide(k.multiply(g, lr), bottom), 1), v, m, grad_avg
+        m = k.fade(m, momentum, k.divide(g, bottom))
+        return k.downhill(p, m, lr), v, m, grad_avg
 
     @step
     def adagrad_step(
@@ -340,8 +345,8 @@ class OptimKernels(KernelMixin):
     ) -> tuple[Any, ...]:  # fmt: skip
         """Divide the gradient by the root of the sum of all its squares."""
         k, g = self, uphill(self, p, g, weight_decay, maximize)
-        v = k.add(total, k.multiply(g, g))
-        return k.downhill(p, k.divide(g, k.add(k.sqrt(v), eps)), lr / (1 + (step - 1) * lr_decay)), v
+        v = k.plus(total, g, g)
+        return k.downhill(p, k.divide(k.multiply(g, lr / (1 + (step - 1) * lr_decay)), k.add(k.sqrt(v), eps)), 1), v
 
     @step
     def adadelta_step(

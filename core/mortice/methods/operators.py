@@ -20,7 +20,7 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
-_SHORT = {"remainder": "mod", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}  # as Python's operators
+_SHORT = {"rdiv": "div", "remainder": "mod", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}  # as Python's operators
 
 
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
@@ -44,8 +44,8 @@ def _operator(fn: Any) -> Any:
 
 
 def _reflected(fn: Any) -> Any:
-    """Make the operator with the tensor on the right; PyTorch has other functions there for differences and quotients."""
-    operator, name = _operator(fn), {"sub": "RsubBackward1", "div": "MulBackward0"}.get(fn.op.name)
+    """Make the operator with the tensor on the right; PyTorch has another function there for differences."""
+    operator, name = _operator(fn), {"sub": "RsubBackward1"}.get(fn.op.name)
 
     def method(self: Any, other: Any) -> Any:
         t = operator(other, self)
@@ -75,7 +75,7 @@ class Operators(TensorBase):
     __add__ = __radd__ = elementwise._add.then(_operator)
     __sub__, __rsub__ = elementwise._sub.then(_operator), elementwise._sub.then(_reflected)
     __mul__ = __rmul__ = elementwise.mul.then(_operator)
-    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
+    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._rdiv.then(_reflected)
     __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = elementwise.floordiv.then(_operator), elementwise.floordiv.then(_reflected)
     __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)

@@ -71,8 +71,8 @@ def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
 
 _addcdiv.vjp(
     x=lambda k, g: g,
-    a=lambda k, g, b, value: k.divide(k.multiply(g, value), b),
-    b=lambda k, g, a, b, value: k.negative(k.divide(k.multiply(k.divide(k.multiply(g, value), b), a), b)),
+    a=lambda k, g, b, value: k.multiply(g, k.divide(value, b)),
+    b=lambda k, g, a, b, value: k.negative(k.multiply(g, k.divide(_times(k, a, value), k.multiply(b, b)))),
     jvp="elementwise",
 )
 

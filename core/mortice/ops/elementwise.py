@@ -232,6 +232,23 @@ _div.vjp(
 )
 
 
+@op(
+    result=floating, shape=broadcast, kernel="rdivide", name="rdiv", grad_name="MulBackward0", number=in_full(fit_number, 0, 1),
+    scalars="alone",
+)  # fmt: skip
+def _rdiv(k: Any, x: Any, y: Any, /) -> Any:
+    """Multiply the reciprocal of y by x: what `x / y` is where x is no tensor, rounded twice as in PyTorch."""
+    return k.rdivide(x, y)
+
+
+def _rdiv_y(k: Any, g: Any, x: Any, y: Any) -> Any:
+    inverse = k.reciprocal(y)
+    return k.multiply(k.multiply(g, -x if is_number(x) else k.negative(x)), k.multiply(inverse, inverse))
+
+
+_rdiv.vjp(x=lambda k, g, y: k.multiply(g, k.reciprocal(y)), y=_rdiv_y, jvp="elementwise")
+
+
 def _refuse_zero(k: Any, name: str, y: Any) -> None:
     """Refuse integers to divide by that are zero; reads one value, where they are in a tensor."""
     if y == 0 if is_number(y) else k.has_values and k.item(k.any(k.equal(y, 0))):
@@ -392,6 +409,8 @@ def _pow(k: Any, x: Any, y: Any, /) -> Any:
             return k.multiply(k.multiply(x, x), x)
         elif y == -1:
             return k.divide(1.0, x)
+        elif y in (-2, -0.5) and d.kind == "f" and d is not float16:
+            return k.rsqrt(x) if y == -0.5 else k.divide(1.0, k.multiply(x, x))
         return k.pow(x, y)
     if is_number(x):
         y = k.contiguous(y)

@@ -382,8 +382,8 @@ def hypot(k: Any, x: Any, y: Any, /) -> Any:
 
 
 hypot.vjp(
-    x=lambda k, g, x, out: k.multiply(g, k.divide(x, out)),
-    y=lambda k, g, y, out: k.multiply(g, k.divide(y, out)),
+    x=lambda k, g, x, out: k.divide(k.multiply(g, x), out),
+    y=lambda k, g, y, out: k.divide(k.multiply(g, y), out),
     jvp="elementwise",
 )
 

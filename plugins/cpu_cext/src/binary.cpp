@@ -26,7 +26,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
     {"add", THE_SAME, 0.4f}, {"subtract", THE_SAME, 0.4f}, {"multiply", THE_SAME, 0.4f}, {"divide", THE_SAME, 0.5f},
     {"maximum", THE_SAME, 0.4f}, {"minimum", THE_SAME, 0.4f}, {"bitwise_and", THE_SAME, 0.4f}, {"bitwise_or", THE_SAME, 0.4f},
     {"bitwise_xor", THE_SAME, 0.4f}, {"bitwise_left_shift", THE_SAME, 0.5f}, {"bitwise_right_shift", THE_SAME, 0.5f},
-    {"copysign", THE_SAME, 0.4f},
+    {"copysign", THE_SAME, 0.4f}, {"rdivide", THE_SAME, 0.5f},
     {"equal", TRUTH, 0.3f}, {"not_equal", TRUTH, 0.3f}, {"less", TRUTH, 0.3f}, {"less_equal", TRUTH, 0.3f},
     {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
     {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
@@ -339,6 +339,18 @@ PyObject *several(const char *name, const Inner (&table)[DTYPES], PyObject **a, 
     return run(w, inputs, count);
 }
 
+// Halves are rounded in between.
+PyObject *rdivide(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<2> N{"rdivide", {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    if (inner_of(RDIVIDE, common("rdivide", a, 2))) return two(RDIVIDE, a[0], a[1]);
+    const Alone alone;
+    const Own<> one(PyLong_FromLong(1)), inverse(two(DIVIDE, one.get(), a[1]));
+    if (!inverse) throw Failed{};
+    return two(MULTIPLY, inverse.get(), a[0]);
+}
+
 PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<3> N{"clip", {"x", "lo", "hi"}, 1};
     PyObject *a[3];
@@ -448,6 +460,7 @@ const Method binary_methods[] = {
     MORTICE_METHOD("bitwise_left_shift", call<SHIFT_LEFT>),
     MORTICE_METHOD("bitwise_right_shift", call<SHIFT_RIGHT>),
     MORTICE_METHOD("copysign", call<COPYSIGN>),
+    MORTICE_METHOD("rdivide", rdivide),
     MORTICE_METHOD("equal", call<EQUAL>),
     MORTICE_METHOD("not_equal", call<NOT_EQUAL>),
     MORTICE_METHOD("less", call<LESS>),

@@ -298,10 +298,11 @@ STEP(radam, 11, "p", "g", "exp_avg", "exp_avg_sq", "lr", "betas", "eps", "weight
     s.eps = as_double(a[6]);
     const double left = 1 - std::pow(betas.second, step), limit = 2 / (1 - betas.second) - 1;
     const double length = limit - 2 * step * std::pow(betas.second, step) / left;
-    s.length = lr / (1 - std::pow(betas.first, step));
+    s.length = lr;
+    s.divide = 1 - std::pow(betas.first, step);
     s.flag = length > 5;
-    if (s.flag)
-        s.length *= std::sqrt(left * ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)));
+    s.keep1 = std::sqrt(left);
+    if (s.flag) s.length2 = std::sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length));
     return RUN(radam, 4);
 }
 

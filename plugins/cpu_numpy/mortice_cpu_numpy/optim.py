@@ -45,8 +45,12 @@ class Steps:
         return x
 
     @staticmethod
+    def plus(x: Any, y: Any, times: Any) -> Any:
+        return np.add(x, np.multiply(y, times))
+
+    @staticmethod
     def downhill(x: Any, direction: Any, length: float) -> Any:
-        x -= np.multiply(direction, length)
+        x -= direction if length == 1 else np.multiply(direction, length)
         return x
 
 

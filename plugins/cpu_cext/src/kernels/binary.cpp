@@ -31,6 +31,7 @@ struct Add { template <class V> INLINE V go(V a, V b) { return a + b; } };
 struct Subtract { template <class V> INLINE V go(V a, V b) { return a - b; } };
 struct Multiply { template <class V> INLINE V go(V a, V b) { return a * b; } };
 struct Divide { template <class V> INLINE V go(V a, V b) { return a / b; } };
+struct ReverseDivide { template <class V> INLINE V go(V a, V b) { return a * (1 / b); } };
 struct And { template <class V> INLINE V go(V a, V b) { return a & b; } };
 struct Or { template <class V> INLINE V go(V a, V b) { return a | b; } };
 struct Xor { template <class V> INLINE V go(V a, V b) { return a ^ b; } };
@@ -48,17 +49,25 @@ struct Clip {
     static constexpr bool ONE_NUMBER = false;
     template <class V> INLINE V go(V x, V low, V high) { return Minimum::go(Maximum::go(x, low), high); }
 };
+// a * b + c, rounded once where the machine can.
+template <class V> INLINE V fused(V a, V b, V c) {
+    vec<lane<V>> x{}, y{}, z{};
+    memcpy(&x, &a, sizeof a), memcpy(&y, &b, sizeof a), memcpy(&z, &c, sizeof a);
+    z = fma(x, y, z);
+    memcpy(&c, &z, sizeof a);
+    return c;
+}
 struct Lerp {
     static constexpr bool ONE_NUMBER = true;
     template <class V> INLINE V go(V start, V end, V weight) {
         const V span = end - start;
         const auto near = as<V>(as<bits_of<V>>(weight) & ~as<bits_of<V>>(-V{})) < lane<V>(0.5);
-        return near ? start + span * weight : end - span * (1 - weight);
+        return fused(span, near ? weight : -(1 - weight), near ? start : end);
     }
 };
 
 struct AddProduct {
-    template <class V> INLINE V go(V x, V a, V b, V value) { return x + value * a * b; }
+    template <class V> INLINE V go(V x, V a, V b, V value) { return fused(value * a, b, x); }
 };
 struct AddQuotient {
     template <class V> INLINE V go(V x, V a, V b, V value) { return x + value * a / b; }
@@ -300,7 +309,7 @@ struct Filler {
         halves<Maximum>(MAXIMUM), halves<Minimum>(MINIMUM);
         ordered<Maximum>(MAXIMUM), ordered<Minimum>(MINIMUM);
         bits<And>(BITWISE_AND), bits<Or>(BITWISE_OR), bits<Xor>(BITWISE_XOR);
-        floating<CopySign>(COPYSIGN);
+        floating<CopySign>(COPYSIGN), floating<ReverseDivide>(RDIVIDE);
         // Bools are bytes of 0 and 1.
         t.two[ADD][BOOL] = t.two[MAXIMUM][BOOL] = t.two[BITWISE_OR][BOOL] = t.two[BITWISE_OR][U8];
         t.two[MULTIPLY][BOOL] = t.two[MINIMUM][BOOL] = t.two[BITWISE_AND][BOOL] = t.two[BITWISE_AND][U8];

@@ -12,6 +12,7 @@ using Inner = void (*)(char *const *at, const int64_t *step, int64_t n, const vo
 enum BinaryOp : uint8_t {
     // binary.cpp
     ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, BITWISE_AND, BITWISE_OR, BITWISE_XOR, SHIFT_LEFT, SHIFT_RIGHT, COPYSIGN,
+    RDIVIDE,
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, COMPLEX,
     BINARY_OPS,
     // binary_math.cpp

@@ -1,5 +1,5 @@
-// The steps of optimisers, one loop each. Operations are those of the default bodies in their order, each rounded, so that
-// values agree to the last bit; this file is compiled without contraction for it.
+// The steps of optimisers, one loop each. Operations are those of the default bodies in their order, and rounded as they are,
+// so that values agree to the last bit; this file is compiled without contraction for it.
 #include "optim.hpp"
 
 #include <math.h>
@@ -15,8 +15,16 @@ template <class T> INLINE T smaller(T a, T b) { return a < b || a != a ? a : b; 
 INLINE float root(float x) { return sqrtf(x); }
 INLINE double root(double x) { return sqrt(x); }
 
-template <class T> INLINE T toward(T x, T y, T share) { return x + (y - x) * share; }
-template <class T> INLINE T toward_square(T x, T y, T keep, T take) { return x * keep + y * y * take; }
+// As lerp: from the end that is nearer, chosen by bits, of which the compiler makes vectors.
+INLINE int32_t bits_of(float x) { return __builtin_bit_cast(int32_t, x); }
+INLINE int64_t bits_of(double x) { return __builtin_bit_cast(int64_t, x); }
+template <class T> INLINE T toward(T x, T y, T share) {
+    using Bits = decltype(bits_of(x));
+    const Bits far = -Bits(!(share < T(0.5) && share > T(-0.5)));
+    return fma(y - x, far ? share - 1 : share, __builtin_bit_cast(T, bits_of(x) ^ ((bits_of(x) ^ bits_of(y)) & far)));
+}
+template <class T> INLINE T toward_square(T x, T y, T keep, T take) { return fma(y * take, y, x * keep); }
+template <class T> INLINE T downhill(T x, T direction, T length) { return fma(-direction, length, x); }
 
 // The numbers in the type of the parameters.
 template <class T> struct As {
@@ -51,7 +59,7 @@ __attribute__((noinline)) void in_blocks(Step<T> step, bool shrunk, T *const *at
         if (numbers.decay == 0)
             for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign;
         else
-            for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign + p[j] * shrink * decay;
+            for (int64_t j = 0; j < m; j++) room[j] = fma(p[j] * shrink, decay, grad[j] * sign);
         here[1] = room;
         step(here, m, numbers);
     }
@@ -69,24 +77,24 @@ template <class T> void sgd(T *const *at, int64_t n, const StepNumbers &numbers)
     const As<T> s(numbers);
     const bool first = numbers.first, nesterov = numbers.flag;
     if (!m)
-        LOOP p[i] -= grad[i] * s.length;
+        LOOP p[i] = downhill(p[i], grad[i], s.length);
     else if (first)
         LOOP {
             const T g = grad[i];
             m[i] = g;
-            p[i] -= (nesterov ? g + g * s.keep1 : g) * s.length;
+            p[i] = downhill(p[i], nesterov ? fma(g, s.keep1, g) : g, s.length);
         }
     else if (nesterov)
         LOOP {
-            const T g = grad[i], v = m[i] * s.keep1 + g * s.take1;
+            const T g = grad[i], v = fma(g, s.take1, m[i] * s.keep1);
             m[i] = v;
-            p[i] -= (g + v * s.keep1) * s.length;
+            p[i] = downhill(p[i], fma(v, s.keep1, g), s.length);
         }
     else
         LOOP {
-            const T g = grad[i], v = m[i] * s.keep1 + g * s.take1;
+            const T g = grad[i], v = fma(g, s.take1, m[i] * s.keep1);
             m[i] = v;
-            p[i] -= v * s.length;
+            p[i] = downhill(p[i], v, s.length);
         }
 }
 
@@ -96,9 +104,9 @@ template <class T> void asgd(T *const *at, int64_t n, const StepNumbers &numbers
     const As<T> s(numbers);
     const bool copy = numbers.first;
     LOOP {
-        const T g = grad[i], to = p[i] * s.shrink - g * s.length;
+        const T to = downhill(p[i] * s.shrink, grad[i], s.length), from = mean[i];
         p[i] = to;
-        mean[i] = copy ? to : toward(mean[i], to, s.take1);
+        mean[i] = copy ? to : from + (to - from) * s.take1;
     }
 }
 
@@ -114,7 +122,7 @@ template <class T> void adam(T *const *at, int64_t n, const StepNumbers &numbers
             mean[i] = m;
             square[i] = v;
             if constexpr (with_top.value) top[i] = v = larger(top[i], v);
-            p[i] = from - m / (root(v) / s.divide + s.eps) * s.length;
+            p[i] = from - m * s.length / (root(v) / s.divide + s.eps);
         }
     });
 }
@@ -128,7 +136,7 @@ template <class T> void adamax(T *const *at, int64_t n, const StepNumbers &numbe
         const T u = larger(largest[i] * s.keep2, (g < 0 ? -g : g) + s.eps);
         mean[i] = m;
         largest[i] = u;
-        p[i] -= m / u * s.length;
+        p[i] -= m * s.length / u;
     }
 }
 
@@ -142,7 +150,7 @@ template <class T> void nadam(T *const *at, int64_t n, const StepNumbers &number
         const T bottom = root(v / s.divide) + s.eps;
         mean[i] = m;
         square[i] = v;
-        p[i] = from - g / bottom * s.length - m / bottom * s.length2;
+        p[i] = from - g * s.length / bottom - m * s.length2 / bottom;
     }
 }
 
@@ -156,7 +164,9 @@ template <class T> void radam(T *const *at, int64_t n, const StepNumbers &number
             const T m = toward(mean[i], g, s.take1), v = toward_square(square[i], g, s.keep2, s.take2);
             mean[i] = m;
             square[i] = v;
-            p[i] = from - (rectified.value ? m / (root(v) + s.eps) : m) * s.length;
+            T step = m / s.divide * s.length;
+            if constexpr (rectified.value) step = step * (1 / (root(v) + s.eps) * s.keep1) * s.length2;
+            p[i] = from - step;
         }
     });
 }
@@ -173,11 +183,15 @@ template <class T> void rmsprop(T *const *at, int64_t n, const StepNumbers &numb
                 if constexpr (centred.value) {
                     const T m = toward(mean[i], g, s.take2);
                     mean[i] = m;
-                    variance -= m * m;
+                    variance = downhill(variance, m, m);
                 }
-                g /= root(variance) + s.eps;
-                if constexpr (with_momentum.value) momentum[i] = g = momentum[i] * s.keep1 + g;
-                p[i] -= g * s.length;
+                const T bottom = root(variance) + s.eps;
+                if constexpr (with_momentum.value) {
+                    momentum[i] = g = momentum[i] * s.keep1 + g / bottom;
+                    p[i] = downhill(p[i], g, s.length);
+                } else {
+                    p[i] -= g * s.length / bottom;
+                }
             }
         });
     });
@@ -188,9 +202,9 @@ template <class T> void adagrad(T *const *at, int64_t n, const StepNumbers &numb
     T *__restrict square = at[2];
     const As<T> s(numbers);
     LOOP {
-        const T g = grad[i], v = square[i] + g * g;
+        const T g = grad[i], v = fma(g, g, square[i]);
         square[i] = v;
-        p[i] -= g / (root(v) + s.eps) * s.length;
+        p[i] -= g * s.length / (root(v) + s.eps);
     }
 }
 
@@ -203,7 +217,7 @@ template <class T> void adadelta(T *const *at, int64_t n, const StepNumbers &num
         const T change = root(changes[i] + s.eps) / root(v + s.eps) * g;
         square[i] = v;
         changes[i] = toward_square(changes[i], change, s.keep2, s.take2);
-        p[i] -= change * s.length;
+        p[i] = downhill(p[i], change, s.length);
     }
 }
 

@@ -97,6 +97,22 @@ INLINE vd fma(vd a, vd b, vd c) {
 #endif
 }
 
+// Loops of these become loops of vectors.
+INLINE float fma(float a, float b, float c) {
+#if defined(__FP_FAST_FMAF)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+INLINE double fma(double a, double b, double c) {
+#if defined(__FP_FAST_FMA)
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 // The larger; a nan in b wins, one in a is lost (x86's own rule): use it where nans are seen to elsewhere. GCC makes more of
 // the comparison where it may not forget about nans, so the machine's own is asked for by name.
 #if defined(__AVX512F__)

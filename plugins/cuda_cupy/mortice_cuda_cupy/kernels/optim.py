@@ -113,7 +113,7 @@ _FORMS = {
     "abs": "abs({})", "sqrt": "sqrt({})", "sign": "sign({})", "where": "{} ? {} : {}",
     "maximum": "maximum({}, {})", "minimum": "minimum({}, {})",
     "toward": "{0} + ({1} - {0}) * {2}", "toward_square": "{0} * {2} + {1} * {1} * (W(1) - {2})",
-    "fade": "{} * {} + {}", "downhill": "{} - {} * {}",
+    "fade": "{} * {} + {}", "plus": "{} + {} * {}", "downhill": "{} - {} * {}",
 }  # fmt: skip
 _HELD = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 _PRELUDE = """
