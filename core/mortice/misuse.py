@@ -87,7 +87,7 @@ def _name_caller(fn: Any, error: Any) -> None:
     """Put a function's name before what an op beneath it said of itself, which the user need not know; no program's calls."""
     op, colon, text = str(error.args[0] if error.args else "").partition(": ")
     name = fn.__name__.removeprefix("torch_").rstrip("_")
-    if not colon or op == name or fn.__name__[0] == "_" or not (op in _ops or op == vars(error).get("_told")):
+    if not colon or f"_{op}".endswith(f"_{name}") or fn.__name__[0] == "_" or not (op in _ops or op == vars(error).get("_told")):
         return
     trace: Any = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):

@@ -36,6 +36,7 @@ sample("add", np.add, values=EDGES, kind="arithmetic", zeros=True, misuse=_shape
 sample("sub", np.subtract, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("sub", mt.sub))
 sample("mul", np.multiply, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("mul", mt.mul))
 sample("div", np.divide, nonzero, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("div", mt.div))
+sample("rdiv", lambda x, y: x * (1 / y), nonzero)
 
 sample("floor_divide", np.floor_divide, nonzero, kind="exact", grad="torch has none either")
 sample("floordiv", _floordiv, nonzero, kind="exact", zeros=True, grad="floor_divide has none either")

@@ -98,7 +98,8 @@ def _inverted(rate: Any, p: Any, generator: Any) -> Any:
     rest = cast(_open_uniform("poisson" if p is None else "binomial", rate, generator), rate.dtype)
     term = (-rate if p is None else rate * (-p).log1p()).exp()
     odds = rate if p is None else p / (1 - p)
-    if (count := rate._device.backend.count_terms) is not None:
+    count = rest._device.backend.count_terms
+    if count is not None and term._device is odds._device is rest._device:
         data = count(rest._buffer, term._buffer, odds._buffer, None if p is None else rate._buffer)
         return make(data, rate._device, rate.dtype, rate.shape)
     drawn = rate.new_zeros(rate.shape)

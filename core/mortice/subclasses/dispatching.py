@@ -338,6 +338,8 @@ def _padded(mode: str) -> Any:
 # By the op's name, what calls operators on its operands.
 RULES: dict[str, Callable[..., Any]] = {
     **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
+    "rdiv": lambda x, y: aten.mul.Tensor(aten.reciprocal.default(y), x),
+    "addcmul": lambda x, a, b, value: NotImplemented if isinstance(b, TensorBase) else aten.add.Tensor(x, a, alpha=b * value),
     "matmul": _matmul, "linear": _linear, "getitem": _getitem, "view": _view, "permute": _permute,
     "linear_weight_grad": lambda g, x: aten.mm.default(g.reshape(-1, g.shape[-1]).t(), x.reshape(-1, x.shape[-1])),
     "cast": lambda x, dtype, source: aten._to_copy.default(x, dtype=dtype),

@@ -11,7 +11,7 @@ from mortice import call, notice
 from mortice.tracing import Frame
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_TRACING = os.path.join(_HERE, "tracing") + os.sep
+_BETWEEN = (os.path.join(_HERE, "tracing") + os.sep, os.path.join(_HERE, "asking.py"))  # what users call passes through these
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib")})
 _PROMOTING = {fn.__code__ for fn in (call.slow, call.slow_one, call.slow_two, call.slow_number)}
 
@@ -70,7 +70,7 @@ def _is_public(code: Any) -> bool:
     """Tell a public function from helpers, and from functions within others: wrappers, and the compiled call path."""
     name = code.co_name
     shown = name[:1] not in "_<" or (name.startswith("__") and name.endswith("__"))
-    return shown and "<locals>" not in code.co_qualname and not code.co_filename.startswith(_TRACING)
+    return shown and "<locals>" not in code.co_qualname and not code.co_filename.startswith(_BETWEEN)
 
 
 def name_of(value: Any, at: Any) -> str:
