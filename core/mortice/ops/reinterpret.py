@@ -43,12 +43,12 @@ _reinterpret.no_grad("it reads bits")
 def view_dtype(x: Any, dtype: DType) -> Any:
     """Show the same bytes as another dtype, of which the last dim holds more or fewer; a copy where a backend cannot.
 
-    The result is outside the graph, since bits have no gradient.
+    The result is outside the graph, since bits have no gradient; it is x itself where that is its dtype.
     """
-    if x._rg:
-        x = x.detach()
     if dtype is x.dtype:
         return x
+    if x._rg:
+        x = x.detach()
     backend, shape = x._device.backend, tuple(x.shape)
     if dtype.stored not in backend.dtypes(x._device):
         raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
