@@ -58,7 +58,7 @@ _LEAD = {
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
 _PARTS = (
-    "ao.quantization distributions doctor fx masked metrics nn.utils.prune sparse subclasses utils.summary utils.tensorboard vision"
+    "ao.quantization distributions doctor fx library masked metrics nn.utils.prune sparse subclasses utils.summary utils.tensorboard vision"
 ).split()
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
