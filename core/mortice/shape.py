@@ -125,6 +125,8 @@ def remembered(shape: tuple[int, ...]) -> Size:
     """Return the Size for a shape, and keep it for the next to ask."""
     found = SIZES.get(shape)
     if found is None:
+        if shape and min(shape) < 0:  # what is kept stands for sizes that were checked
+            return Size(shape)
         if len(SIZES) >= 4096:
             SIZES.clear()
         found = SIZES[tuple(shape)] = Size(shape)

@@ -408,21 +408,21 @@ def _unchanged(value: Any) -> Any:
 
 def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     """Return both ends as numbers, and how many steps there are."""
-    if steps.__class__ is int and (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float):
-        return start, end, steps
-    dims = [x.ndim if isinstance(x, TensorBase) else 0 for x in (start, end)]
-    if any(dims):
-        raise RuntimeError(
-            f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} dimension(s) and end "
-            f"with {dims[1]} dimension(s)."
-        )
-    try:
-        start, end, steps = number(start), number(end), operator.index(steps)
-    except TypeError:
-        kinds = ", ".join([type(x).__name__ for x in (start, end, steps)])
-        raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected numbers and an int"
-        ) from None
+    plain = steps.__class__ is int and (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
+    if not plain:
+        dims = [x.ndim if isinstance(x, TensorBase) else 0 for x in (start, end)]
+        if any(dims):
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} dimension(s) and end "
+                f"with {dims[1]} dimension(s)."
+            )
+        try:
+            start, end, steps = number(start), number(end), operator.index(steps)
+        except TypeError:
+            kinds = ", ".join([type(x).__name__ for x in (start, end, steps)])
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got ({kinds}), but expected numbers and an int"
+            ) from None
     if steps < 0:
         raise RuntimeError(f"{name}: number of steps must be non-negative; got {steps}.")
     return start, end, steps
