@@ -402,14 +402,16 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
     return found
 
 
+_PLAIN = (int, float)  # most ends of lines
+
+
 def _unchanged(value: Any) -> Any:
     return value
 
 
 def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     """Return both ends as numbers, and how many steps there are."""
-    plain = steps.__class__ is int and (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
-    if not plain:
+    if not (steps.__class__ is int and start.__class__ in _PLAIN and end.__class__ in _PLAIN):
         dims = [x.ndim if isinstance(x, TensorBase) else 0 for x in (start, end)]
         if any(dims):
             raise RuntimeError(
