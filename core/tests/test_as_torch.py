@@ -216,6 +216,7 @@ print(models[0][0].act is torch.nn.functional.gelu, models[2].activation is torc
 """
 
 
+@pytest.mark.oracle
 def test_whole_models_in_files_are_pytorchs_and_ours_again(scripts: Path) -> None:
     pytest.importorskip("torch", reason="the oracle is PyTorch")
     (scripts / "writes.py").write_text(WRITES)
