@@ -202,3 +202,15 @@ def test_a_rule_may_want_an_event_also_in_between(always, monkeypatch):
             mt.ones(4, 4).view(16)
             nn.Linear(2, 2).zero_grad()
     assert seen == ["view", "zeroed"] * (2 if always else 1)
+
+
+def test_tensors_have_their_own_methods_again() -> None:
+    class Told(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    assert type(mt.ones(2).as_subclass(Told) + 1) is Told
+    with doctor.watch(mt.nn.Linear(2, 2)):
+        mt.ones(2, 2).reshape(4)[mt.tensor([0])]
+    assert not [name for name, value in vars(mt.Tensor).items() if type(value).__name__ == "_Method"]
