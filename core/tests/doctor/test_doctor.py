@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import weakref
+from typing import Any
 
 import pytest
 
