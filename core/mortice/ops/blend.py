@@ -116,12 +116,13 @@ _lerp.vjp(
 def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     """Interpolate from `input` (weight 0) to `end` (weight 1)."""
     same_dtypes("lerp", ("input", input), ("end", end))
-    check_kind("lerp", input.dtype, "fc")
-    if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
+    d = input.dtype
+    if isinstance(weight, TensorBase) and weight.dtype is not d:
         if weight.shape:
             same_dtypes("lerp", ("input", input), ("weight", weight))
-        d = raised(input.dtype, weight.dtype) if input.shape else promote_types(input.dtype, weight.dtype)
+        d = raised(d, weight.dtype) if input.shape else promote_types(d, weight.dtype)
         input, end, weight = [_call.CAST(x, d) for x in (input, end, weight)]
+    check_kind("lerp", d, "fc")
     return _lerp(input, end, weight, out=out)
 
 
