@@ -70,7 +70,7 @@ test: $(VENV)/.test
 	fi
 
 # What of the core's tests asks most of Python itself: memory, processes, pickles, signatures, the words of its errors.
-OF_PYTHON := autograd_function autograd_memory autograd_tools data errors_teach fast fast_draws fast_memory func_vmap interop lazy misuse \
+OF_PYTHON := autograd_function autograd_memory autograd_tools data errors_teach fast fast_draws fast_memory func_vmap func_vmap_memory interop lazy misuse \
     multiprocessing overrides parts plugins printing robust serialize serialize_objects storage
 # Its C extension is for one instruction set, so that its size says nothing.
 newer: CEXT_OPTIONS := -C setup-args=-Dsets=native

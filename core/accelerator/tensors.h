@@ -287,6 +287,11 @@ static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     PyObject *sizes_too = PyTuple_GET_ITEM(plan, 2); /* None: the memory format too */
     if (sizes_too == Py_None) SLOT(node, at.shapes) = shapes_and_format(op, &x, 1, attrs);
     else SLOT(node, at.shapes) = sizes_too == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
+    if (!SLOT(node, at.shapes)) {
+        Py_DECREF(node);
+        Py_DECREF(plan);
+        return -1;
+    }
     return give_node(node, plan, t);
 }
 

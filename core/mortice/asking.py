@@ -373,12 +373,19 @@ def _by_name(cls: type, name: str) -> Any:
     return value
 
 
+def _set_by_name(cls: type, name: str, value: Any) -> None:
+    """Set an attribute of a class: on Tensor what a program has read there, and puts back, is the method that stood there."""
+    if cls is Tensor and not _entered and value is _methods().get(name):
+        value = _of_plain.get(name) or value.__wrapped__
+    type.__setattr__(cls, name, value)
+
+
 @functools.cache
 def _asking() -> Any:
     """Make the class between Tensor and the classes derived from it."""
     body = {"__slots__": (), "__hash__": Tensor.__hash__, "__module__": "mortice", "__torch_function__": _disabled_torch_function_impl}
     made: Any = type(Tensor)("Tensor", (Tensor,), {**_methods(), **body})
-    type(Tensor).__getattribute__ = _by_name  # type: ignore[assignment,method-assign]
+    type(Tensor).__getattribute__, type(Tensor).__setattr__ = _by_name, _set_by_name  # type: ignore[assignment,method-assign]
     made.__torch_function__ = classmethod(_computed)
     for name, method in _methods().items():
         if type(method) is _Method and (name in _OF_PLAIN if name.startswith("__") else name not in _OWN_ALONE):
@@ -511,7 +518,7 @@ def let_methods_ask(asking: bool) -> None:
                 if name in vars(Tensor):
                     _before[name] = vars(Tensor)[name]
                 if not isinstance(method, _Attribute):
-                    setattr(Tensor, name, method)
+                    type.__setattr__(Tensor, name, method)
         elif not _entered:
             for name, method in _methods().items():
                 if name in _before:

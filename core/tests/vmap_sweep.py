@@ -25,6 +25,15 @@ DYNAMIC = {
     "unique_all": "how many values are distinct differs from sample to sample",
     "unique_rows": "how many rows are distinct differs from sample to sample",
 }
+f64 = mt.float64
+
+
+def draw(*shape: int) -> mt.Tensor:
+    return mt.randn(*shape, dtype=f64)
+
+
+def same(a: Any, b: Any, atol: float = 1e-10) -> bool:
+    return a.shape == b.shape and mt.allclose(a, b, rtol=1e-8, atol=atol)
 
 
 def dtype_for(sample: Sample) -> Any:

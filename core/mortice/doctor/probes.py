@@ -101,9 +101,9 @@ def _look(session: Session, closely: bool) -> None:
 def _wrap(session: Session, places: Iterable[tuple[Any, str, Make]], undo: list[Callable[[], Any]]) -> None:
     for owner, name, make in list(places):
         before = getattr(owner, name)
-        own = vars(owner).get(name)  # of Tensor not what handlers are told of, which asks at each call
+        own = name in vars(owner)
         setattr(owner, name, functools.wraps(before)(make(session, before)))
-        undo.append(functools.partial(delattr, owner, name) if own is None else functools.partial(setattr, owner, name, own))
+        undo.append(functools.partial(setattr, owner, name, before) if own else functools.partial(delattr, owner, name))
 
 
 def _remove() -> None:

@@ -157,7 +157,7 @@ def autocontrast(img: Tensor) -> Tensor:
     low, high = (v if img.dtype.is_floating_point else v.to(mortice.float32)
                  for v in (img.amin((-2, -1), keepdim=True), img.amax((-2, -1), keepdim=True)))  # fmt: skip
     flat = high == low
-    scale = mortice.where(flat, 1.0, high - low).reciprocal() * bound  # PyTorch divides a number so
+    scale = bound / mortice.where(flat, 1.0, high - low)
     flat = flat | ~scale.isfinite()
     low, scale = mortice.where(flat, 0.0, low), mortice.where(flat, 1.0, scale)
     return ((img - low) * scale).clamp(0, bound).to(img.dtype)

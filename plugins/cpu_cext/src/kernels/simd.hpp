@@ -98,18 +98,12 @@ INLINE vd fma(vd a, vd b, vd c) {
 }
 
 // Loops of these become loops of vectors.
-INLINE float fma(float a, float b, float c) {
-#if defined(__FP_FAST_FMAF)
-    return __builtin_fmaf(a, b, c);
-#else
+template <class T> INLINE std::enable_if_t<std::is_floating_point_v<T>, T> fma(T a, T b, T c) {
+#if !defined(__FP_FAST_FMA)
     return a * b + c;
-#endif
-}
-INLINE double fma(double a, double b, double c) {
-#if defined(__FP_FAST_FMA)
+#else
+    if constexpr (sizeof(T) == sizeof(float)) return __builtin_fmaf(a, b, c);
     return __builtin_fma(a, b, c);
-#else
-    return a * b + c;
 #endif
 }
 
