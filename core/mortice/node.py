@@ -13,7 +13,7 @@ from mortice.backends.backend import any_channels_last, with_channels_last
 from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
-from mortice.dtype import DType, float32, int64
+from mortice.dtype import DType, float32
 from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, give_slots, next_seq
 from mortice.lazy import look_up
 from mortice.modes import modes, special
@@ -379,7 +379,9 @@ class _Raw(Algebra):
 
     def has_nan(self, g: Any, like: Any) -> bool:
         k = (like._device if isinstance(like, TensorBase) else like.device).backend
-        return bool(k.index_range(k.astype(k.any(k.isnan(g)), int64))[1])  # which reads all lanes of a batch
+        while hasattr(k, "_parts"):  # of all lanes of a batch
+            k, g = k.inner, k._parts(g)
+        return bool(k.item(k.any(k.isnan(g))))
 
 
 class _Graph(Algebra):
