@@ -38,15 +38,21 @@ def test_nothing_is_left_behind() -> None:
                 with contextlib.suppress(RuntimeError, IndexError):
                     wrong()
 
-    work()
-    gc.collect()
-    before = len(gc.get_objects())
     watched = (x, y, x.shape, x._device, x.dtype, None, True, mt.mul, mt.mul.op)
-    counts = [sys.getrefcount(o) for o in watched]
+
+    def count() -> list[int]:
+        gc.collect()
+        return [len(gc.get_objects()), *map(sys.getrefcount, watched)]
+
     work()
-    gc.collect()
-    assert len(gc.get_objects()) <= before + 5
-    assert all(abs(sys.getrefcount(o) - n) < 25 for o, n in zip(watched, counts))
+    for _ in range(4):  # a leak is there every time, but other threads of the process (pytest-xdist's) keep objects now and then
+        before = count()
+        work()
+        more, *references = (b - a for a, b in zip(before, count()))
+        if more <= 5 and all(abs(n) < 25 for n in references):
+            break
+    else:
+        pytest.fail(f"{more} objects more, and references {references}, each time that the work was done")
 
 
 def test_memory_may_end_anywhere() -> None:

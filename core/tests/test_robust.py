@@ -142,11 +142,15 @@ def test_a_thousand_training_steps_do_not_grow_memory() -> None:
     gc.disable()  # what only the collector could free would be a leak
     try:
         steps(2500)  # CPython's own free lists are full by then: that of tuples holds 2,000
-        before, tensors = sys.getallocatedblocks(), live()
-        steps(1000)
-        after = sys.getallocatedblocks()
-        assert live() == tensors
-        assert after - before < 300, f"{after - before} more objects after 1,000 steps"
+        more = []
+        for _ in range(3):  # a leak is there every time, but other threads of the process (pytest-xdist's) keep objects now and then
+            before, tensors = sys.getallocatedblocks(), live()
+            steps(1000)
+            more.append(sys.getallocatedblocks() - before)
+            assert live() == tensors
+            if more[-1] < 300:
+                break
+        assert min(more) < 300, f"{more} more objects after 1,000 steps"
     finally:
         gc.enable()
 
