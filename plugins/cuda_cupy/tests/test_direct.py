@@ -80,6 +80,7 @@ def test_numbers_and_places_that_are_not_aligned(dtype: Any) -> None:
         for f in (
             lambda t: t + 1.5,
             lambda t: 2 - t,
+            lambda t: 3 / t.sign(),
             lambda t: t * True,
             lambda t: t < 0.1,
             lambda t: t.abs().sqrt(),

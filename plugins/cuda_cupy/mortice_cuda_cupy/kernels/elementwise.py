@@ -44,7 +44,7 @@ ONE_TRUTH = {"isnan": "IsNan", "isfinite": "IsFinite", "logical_not": "LogicalNo
 TWO = {
     "add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "maximum": "Maximum",
     "minimum": "Minimum", "remainder": "Remainder", "floor_divide": "FloorDivide", "pow": "Pow",
-    "atan2": "Atan2", "hypot": "Hypot",
+    "atan2": "Atan2", "hypot": "Hypot", "rdivide": "Rdivide",
 }  # fmt: skip
 TWO_TRUTH = {
     "equal": "Equal", "not_equal": "NotEqual", "less": "Less", "less_equal": "LessEqual", "greater": "Greater",
