@@ -7,7 +7,7 @@ static PyObject *pull_py, *owns_py, *accumulate_py, *unbroadcast, *raw, *adding;
 static int is_packed(PyObject *node) {
     PyObject *extra = SLOT(node, at.extra);
     if (extra == Py_None) return 0;
-    PyObject *packed = extra ? PyObject_GetAttr(extra, s_packed) : NULL;
+    PyObject *packed = extra ? PyObject_GetAttr(extra, word.packed) : NULL;
     int found = packed ? PyObject_IsTrue(packed) : PyErr_Occurred() ? -1 : 1;
     Py_XDECREF(packed);
     return found;
@@ -73,7 +73,7 @@ COLD static PyObject *pull_usual(PyObject *node, PyObject *pulls, PyObject *edge
     Py_DECREF(shapes);
     Py_DECREF(shape);
     Py_XDECREF(parts);
-    if (made && own) Py_SETREF(made, PyObject_CallMethodObjArgs(node, s_in_own_dtypes, k, made, NULL));
+    if (made && own) Py_SETREF(made, PyObject_CallMethodObjArgs(node, word.in_own_dtypes, k, made, NULL));
     return made;
 }
 
@@ -87,14 +87,14 @@ COLD static PyObject *pull(PyObject *node, PyObject *const *args, Py_ssize_t n) 
         usual = PyTuple_GET_SIZE(PyTuple_GET_ITEM(pulls, 0)) >= PyTuple_GET_SIZE(edges) &&
                 (!PyTuple_CheckExact(shapes) || PyTuple_GET_SIZE(shapes) >= PyTuple_GET_SIZE(edges));
     if (usual && SLOT(node, at.meta) != Py_None) {
-        PyObject *count = PyObject_GetAttr(op, s_differentiable);
+        PyObject *count = PyObject_GetAttr(op, word.differentiable);
         if (!count) return NULL;
         usual = count == next;
         Py_DECREF(count);
     }
     if (usual && (usual = 1 - is_packed(node)) == 1) {
         int unchanged = saved && PyTuple_CheckExact(saved) ? is_unchanged(node, saved) : 0;
-        if (unchanged < 0 || (!unchanged && succeeded(PyObject_CallMethodNoArgs(node, s_check)) < 0)) return NULL;
+        if (unchanged < 0 || (!unchanged && succeeded(PyObject_CallMethodNoArgs(node, word.check)) < 0)) return NULL;
     }
     if (usual > 1) return NULL;
     if (!usual) return PyObject_CallFunctionObjArgs(pull_py, node, args[0], n > 1 ? args[1] : NULL, NULL);
@@ -122,7 +122,7 @@ COLD static PyObject *owns(PyObject *node, PyObject *const *args, Py_ssize_t n) 
     if (packed) return PyObject_CallFunctionObjArgs(owns_py, node, args[0], n > 1 ? args[1] : NULL, NULL);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); i++) times += PyList_GET_ITEM(args[1], i) == args[0];
     for (Py_ssize_t i = 0; out != Py_None && i < PyTuple_GET_SIZE(out); i++) found &= PyTuple_GET_ITEM(out, i) != args[0];
-    return found && times < 2 ? PyObject_CallMethodOneArg(SLOT(device, at.backend), s_owns, args[0]) : Py_NewRef(Py_False);
+    return found && times < 2 ? PyObject_CallMethodOneArg(SLOT(device, at.backend), word.owns, args[0]) : Py_NewRef(Py_False);
 }
 
 /* A truth that a backend tells of a buffer, or of itself without one. -1 for an error. */
@@ -138,10 +138,10 @@ COLD static int take_over(PyObject *x, PyObject *data) {
     PyObject *device = SLOT(x, at.device), *mine = Py_NewRef(SLOT(x, at.data)), *backend = Py_XNewRef(SLOT(device, at.backend));
     PyObject *storage = backend ? own_storage(x, NULL) : NULL, *here = NULL, *there = NULL, *version = NULL;
     int done = !storage ? -1 : of(storage, STORAGE) && is_alone(x, storage) && SLOT(SLOT(storage, at.aliases), at.pinned) == Py_False;
-    if (done > 0) done = 1 - tells(backend, s_rooted, NULL);
+    if (done > 0) done = 1 - tells(backend, word.rooted, NULL);
     if (done == 1) {
-        here = PyObject_CallMethodOneArg(backend, s_strides_of, mine);
-        there = here ? PyObject_CallMethodOneArg(backend, s_strides_of, data) : NULL;
+        here = PyObject_CallMethodOneArg(backend, word.strides_of, mine);
+        there = here ? PyObject_CallMethodOneArg(backend, word.strides_of, data) : NULL;
         done = there ? PyObject_RichCompareBool(here, there, Py_EQ) : -1;
     } else if (done > 1)
         done = -1;
@@ -172,15 +172,15 @@ COLD static int add_grad(PyObject *x, PyObject *g, int mine) {
     int done = 1;
     replace(state, at.first_use, Py_NewRef(zero));
     if (total != Py_None) {
-        PyObject *sum = PyObject_CallMethodObjArgs(backend, s_add, SLOT(total, at.data), g, NULL);
+        PyObject *sum = PyObject_CallMethodObjArgs(backend, word.add, SLOT(total, at.data), g, NULL);
         done = sum && still_whole(total) == 0 ? take_over(total, sum) : -1;
         if (!done) done = succeeded(PyObject_CallFunctionObjArgs(write_py, total, sum, Py_True, NULL)) < 0 ? -1 : 1;
         Py_XDECREF(sum);
     } else {
-        g = mine ? Py_NewRef(g) : PyObject_CallMethodOneArg(backend, s_copy, g);
-        int plain = !g || still_whole(x) < 0 ? -1 : tells(backend, s_is_contiguous, g);
-        if (plain > 0) plain = tells(backend, s_is_contiguous, SLOT(x, at.data));
-        if (!plain) Py_SETREF(g, PyObject_CallMethodObjArgs(x, s_laid_out, g, raw, NULL));
+        g = mine ? Py_NewRef(g) : PyObject_CallMethodOneArg(backend, word.copy, g);
+        int plain = !g || still_whole(x) < 0 ? -1 : tells(backend, word.is_contiguous, g);
+        if (plain > 0) plain = tells(backend, word.is_contiguous, SLOT(x, at.data));
+        if (!plain) Py_SETREF(g, PyObject_CallMethodObjArgs(x, word.laid_out, g, raw, NULL));
         if (plain >= 0 && g && still_whole(x) == 0) made = fresh(Py_NewRef(g), SLOT(x, at.device), SLOT(x, at.dtype), SLOT(x, at.shape));
         Py_XDECREF(g);
         if (made) replace(state, at.grad, made);
@@ -195,11 +195,11 @@ COLD static int add_grad(PyObject *x, PyObject *g, int mine) {
 COLD static PyObject *accumulate(PyObject *x, PyObject *const *args, Py_ssize_t n) {
     int done = 0;
     if (n == 3 && args[2] == raw && is_tensor(x) && of(SLOT(x, at.leaf), LEAF) && SLOT(SLOT(x, at.device), at.backend)) {
-        if (succeeded(PyObject_CallMethodNoArgs(adding, s_acquire)) < 0) return NULL;
+        if (succeeded(PyObject_CallMethodNoArgs(adding, word.acquire)) < 0) return NULL;
         if (is_tensor(x) && of(SLOT(x, at.leaf), LEAF)) done = add_grad(x, args[0], args[1] == Py_True);
         PyObject *type, *error, *trace;
         PyErr_Fetch(&type, &error, &trace);
-        if (succeeded(PyObject_CallMethodNoArgs(adding, s_release)) < 0) PyErr_Clear();
+        if (succeeded(PyObject_CallMethodNoArgs(adding, word.release)) < 0) PyErr_Clear();
         PyErr_Restore(type, error, trace);
     }
     if (done) return done < 0 ? NULL : Py_NewRef(Py_None);

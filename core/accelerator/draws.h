@@ -2,8 +2,8 @@
 
 /* Whether the next words of a generator may be taken without its lock: nobody has it, and no level or capture draws. */
 COLD static int may_take(PyObject *generator, PyObject *stack) {
-    PyObject *capture = PyObject_GetAttr(modes, s_capture), *levels = capture ? PyObject_GetAttr(stack, s_levels) : NULL;
-    PyObject *lock = levels ? PyObject_GetAttr(generator, s_lock) : NULL, *held = lock ? PyObject_CallMethodNoArgs(lock, s_locked) : NULL;
+    PyObject *capture = PyObject_GetAttr(modes, word.capture), *levels = capture ? PyObject_GetAttr(stack, word.levels) : NULL;
+    PyObject *lock = levels ? PyObject_GetAttr(generator, word.lock) : NULL, *held = lock ? PyObject_CallMethodNoArgs(lock, word.locked) : NULL;
     int found = !held ? -1 : held == Py_False && capture == Py_None && PyTuple_Check(levels) && !PyTuple_GET_SIZE(levels);
     Py_XDECREF(capture);
     Py_XDECREF(levels);
@@ -27,11 +27,11 @@ COLD static PyObject *drawn(PyObject *const *args, Py_ssize_t n) {
     }
     PyObject *kernel = PyObject_GetAttr(SLOT(args[5], at.backend), args[2]), *data = NULL;
     int usual = kernel ? may_take(args[0], args[1]) : -1;
-    PyObject *seed = usual > 0 ? PyObject_GetAttr(args[0], s_seed) : NULL, *offset = seed ? PyObject_GetAttr(args[0], s_offset) : NULL;
+    PyObject *seed = usual > 0 ? PyObject_GetAttr(args[0], word.seed) : NULL, *offset = seed ? PyObject_GetAttr(args[0], word.offset) : NULL;
     if (offset) { /* no other thread runs between this and the new offset */
         unsigned long long start = PyLong_AsUnsignedLongLong(offset);
         PyObject *next = words < most - start ? PyLong_FromUnsignedLongLong(start + words) : NULL;
-        if (next && PyObject_SetAttr(args[0], s_offset, next) == 0) {
+        if (next && PyObject_SetAttr(args[0], word.offset, next) == 0) {
             PyObject *given[3 + MOST] = {seed, offset, args[3], args[4], args[5]};
             for (Py_ssize_t i = 6; i < n; i++) given[i - 4] = args[i];
             if (n > 6) given[n - 4] = args[5];
@@ -59,13 +59,13 @@ COLD static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *const *args, P
         Py_RETURN_NONE;
     PyObject *given[6] = {args[0], args[1], args[2], Py_NewRef(SLOT(t, at.shape)), Py_NewRef(SLOT(t, at.dtype)), Py_NewRef(SLOT(t, at.device))};
     PyObject *backend = Py_NewRef(SLOT(given[5], at.backend)), *mine = Py_NewRef(SLOT(t, at.data)), *storage = own_storage(t, NULL);
-    PyObject *moves[2] = {s_multiply, s_add}, *still[2] = {next, zero}, *data = NULL;
+    PyObject *moves[2] = {word.multiply, word.add}, *still[2] = {next, zero}, *data = NULL;
     const int usual = !storage ? -1 : is_alone(t, storage) ? 1 : lies_plainly(t, backend, mine, now == QUIET);
     if (usual > 0) data = drawn(given, 6);
     for (int i = 0; i < 2 && data; i++) { /* in the memory that was drawn into */
         if (PyObject_RichCompareBool(args[4 + i], still[i], Py_EQ)) continue;
         PyObject *kernel = PyObject_GetAttr(backend, moves[i]);
-        Py_SETREF(data, kernel ? PyObject_CallMethodObjArgs(backend, s_into, data, kernel, data, args[4 + i], NULL) : NULL);
+        Py_SETREF(data, kernel ? PyObject_CallMethodObjArgs(backend, word.into, data, kernel, data, args[4 + i], NULL) : NULL);
         Py_XDECREF(kernel);
     }
     PyObject *made = data ? write_fresh(NULL, (PyObject *[]){t, data, Py_True}, 3) : NULL;

@@ -32,7 +32,7 @@ typedef struct {
 
 /* Whether an object is nothing but a dict where it is read, whatever it does for what it has not got. */
 static inline int reads_like_dict(PyObject *o) {
-    return o && PyDict_Check(o) && _PyType_Lookup(Py_TYPE(o), s_read) == _PyType_Lookup(&PyDict_Type, s_read);
+    return o && PyDict_Check(o) && _PyType_Lookup(Py_TYPE(o), word.read) == _PyType_Lookup(&PyDict_Type, word.read);
 }
 
 static inline int has(PyObject *list, PyObject *name) { /* names of calls are interned; another one is left to Python */
@@ -87,7 +87,7 @@ static PyObject *dict_of(PyObject *const *values, PyObject *names) {
 static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names) {
     Py_ssize_t n = PyTuple_GET_SIZE(names);
     PyObject *last = PyTuple_GET_ITEM(names, n - 1);
-    int without = last == s_out && values[n - 1] == Py_None;
+    int without = last == word.out && values[n - 1] == Py_None;
     for (Py_ssize_t i = 0; i < n - without; i++)
         if (!has(f->attrs, PyTuple_GET_ITEM(names, i)) || PyObject_TypeCheck(values[i], class[TENSOR])) return Py_NewRef(Py_None);
     return without ? PyTuple_GetSlice(names, 0, n - 1) : Py_NewRef(names);
@@ -313,7 +313,7 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     }
     PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
-    PyObject *data = backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
+    PyObject *data = backend ? PyObject_CallMethodObjArgs(backend, word.getitem, whole, key, NULL) : NULL;
     if (!data && backend && PyErr_ExceptionMatches(PyExc_NotImplementedError)) { /* of a sparse tensor, whose part may be dense */
         PyErr_Clear();
         Py_DECREF(key);
@@ -321,12 +321,12 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
         Py_DECREF(whole);
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     }
-    PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
+    PyObject *shape = data ? PyObject_CallMethodOneArg(backend, word.shape_of, data) : NULL, *attrs = NULL, *t = NULL;
     shape = size_known(shape);
     if (shape) {
         PyObject *pair[2] = {key, shape};
         static PyObject *fields;
-        if (!fields) fields = PyTuple_Pack(2, s_key, s_shape);
+        if (!fields) fields = PyTuple_Pack(2, word.key, word.shape);
         attrs = !fields ? NULL : wants_grad(x) ? dict_of(pair, fields) : PyTuple_Pack(2, key, shape);
     }
     if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs, now == QUIET);
@@ -344,8 +344,8 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
 /* Whether it has a class that takes calls over, or a list has something that does; classes of tensors count where they are to. */
 static inline int asks(PyObject *o, int tensors) {
     PyTypeObject *type = Py_TYPE(o);
-    PyObject *asked = type != Tensor && type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, s_torch_function) : NULL;
-    return asked && (PyType_IsSubtype(type, class[TENSOR]) ? tensors && Tensor && asked != _PyType_Lookup(Tensor, s_torch_function) : 1);
+    PyObject *asked = type != Tensor && type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word.torch_function) : NULL;
+    return asked && (PyType_IsSubtype(type, class[TENSOR]) ? tensors && Tensor && asked != _PyType_Lookup(Tensor, word.torch_function) : 1);
 }
 COLD static int any_asks(PyObject *o, int tensors) {
     if (!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) return asks(o, tensors);
@@ -514,14 +514,14 @@ COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fas
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(shape);
     f->operands = Py_NewRef(operands);
-    f->same_dtype = without ? NULL : PyObject_GetAttr(op, s_same_dtype);
-    f->name = f->same_dtype ? PyObject_GetAttr(op, s_name) : NULL;
+    f->same_dtype = without ? NULL : PyObject_GetAttr(op, word.same_dtype);
+    f->name = f->same_dtype ? PyObject_GetAttr(op, word.name) : NULL;
     f->numbers = 0;
     f->fixed = 0;
     f->lead = 0;
-    f->attrs = f->name ? PyObject_GetAttr(op, s_attrs) : NULL;
-    PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL;
-    PyObject *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
+    f->attrs = f->name ? PyObject_GetAttr(op, word.attrs) : NULL;
+    PyObject *scalars = f->attrs ? PyObject_GetAttr(op, word.scalars) : NULL;
+    PyObject *fixed = scalars ? PyObject_GetAttr(op, word.fixed) : NULL;
     if (fixed) {
         f->numbers = (kind == TWO || kind == ANY) && PyObject_IsTrue(scalars) > 0;
         for (int i = 0; i < MOST && !PyErr_Occurred(); i++) {
@@ -535,7 +535,7 @@ COLD static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fas
     }
     f->most = without ? 0 : f->numbers || f->fixed ? MOST : MANY;
     if (kind == INTO && !without && !PyErr_Occurred()) { /* as many as the op has */
-        PyObject *inputs = PyObject_GetAttr(op, s_inputs);
+        PyObject *inputs = PyObject_GetAttr(op, word.inputs);
         f->most = inputs ? (int)PyObject_Length(inputs) : -1;
         Py_XDECREF(inputs);
     }
@@ -634,7 +634,7 @@ COLD static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     if (class[0]) return PyErr_Format(PyExc_TypeError, "it serves another copy of the package");
     if (!PyList_CheckExact(PyTuple_GET_ITEM(objects, 0)) || !PyDict_CheckExact(PyTuple_GET_ITEM(objects, 2)))
         return PyErr_Format(PyExc_TypeError, "it expects other objects");
-    for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
+    for (size_t i = 0; i < SLOTS; i++) *(Py_ssize_t *)((char *)&at + slots[i].place) = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
     static PyMemberDef shown[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"shape", T_OBJECT_EX, 0, READONLY, NULL}};
@@ -695,21 +695,10 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__engine(void) {
-    static const struct { PyObject **place; const char *text; } names[] = {
-        {&s_note_use, "note_use"}, {&s_note_storage, "note_storage"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
-        {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
-        {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
-        {&s_read, "__getitem__"}, {&s_reshape_view, "reshape_view"},
-        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&s_mutable, "mutable"}, {&s_strides_of, "strides_of"}, {&s_keeps_format, "keeps_format"}, {&no_note, ""}, {&no_grad, "no_grad"},
-        {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
-        {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_astype, "astype"}, {&s_check, "check"}, {&s_inputs, "inputs"},
-        {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
-        {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"}, {&s_torch_function, "__torch_function__"},
-        {&s_packed, "packed"}, {&s_owns, "owns"}, {&s_copy, "copy"}, {&s_laid_out, "_laid_out"}, {&s_in_own_dtypes, "_in_own_dtypes"},
-        {&s_acquire, "acquire"}, {&s_release, "release"}, {&s_multiply, "multiply"}, {&s_slots, "slots"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
+    PyObject **place = (PyObject **)&word;
+    for (const char *text = NAMES(TEXT); *text; text += strlen(text) + 1, place++)
+        if (!*place && !(*place = PyUnicode_InternFromString(text))) return NULL;
+    if (!(no_note = PyUnicode_InternFromString("")) || !(no_grad = PyUnicode_InternFromString("no_grad"))) return NULL;
     if (!(zero = PyLong_FromLong(0)) || !(next = PyLong_FromLong(1)) || !(few = PyLong_FromLong(16)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0 || add_crc32(module) < 0))

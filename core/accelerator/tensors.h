@@ -21,42 +21,56 @@
 enum { TENSOR, STORAGE, ALIASES, LEAF, DEVICE, DTYPE, NODE, CONST, OP, SIZE, PLACE, CLASSES };
 static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NULL until it is there */
 
-static struct {
+static struct at {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
     Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, grad, table, backend, base, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second, pulls, parent, number;
 } at;
 
-static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
-    {TENSOR, "_buffer", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "_dtype", &at.dtype}, {TENSOR, "_shape", &at.shape},
-    {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
-    {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
-    {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
-    {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
-    {ALIASES, "laid", &at.laid},
-    {LEAF, "first_use", &at.first_use}, {LEAF, "grad", &at.grad}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
-    {DEVICE, "base", &at.base},
-    {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_buffer", &at.value},
-    {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
-    {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
-    {NODE, "out", &at.out}, {NODE, "attrs", &at.attrs}, {NODE, "shapes", &at.shapes}, {NODE, "versions", &at.versions},
-    {NODE, "meta", &at.meta},
-    {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
-    {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
-    {OP, "pulls", &at.pulls}, {PLACE, "parent", &at.parent}, {PLACE, "number", &at.number},
-    {PLACE, "seq", &at.seq}, {PLACE, "edges", &at.edges}, {PLACE, "device", &at.n_device}, {PLACE, "shape", &at.n_shape},
-    {PLACE, "dtype", &at.n_dtype}, {PLACE, "extra", &at.extra}, /* which all nodes have, at one place */
+/* The texts lie in the table, and places are counted from the start of `at`: pointers would have to be relocated when it is loaded. */
+#define AT(field) offsetof(struct at, field)
+static const struct { signed char of; char name[17]; short place; } slots[] = {
+    {TENSOR, "_buffer", AT(data)}, {TENSOR, "_device", AT(device)}, {TENSOR, "_dtype", AT(dtype)}, {TENSOR, "_shape", AT(shape)},
+    {TENSOR, "_rg", AT(rg)}, {TENSOR, "_node", AT(node)}, {TENSOR, "_storage", AT(storage)}, {TENSOR, "_steps", AT(steps)},
+    {TENSOR, "_viewed", AT(viewed)}, {TENSOR, "_note", AT(note)}, {TENSOR, "_leaf", AT(leaf)},
+    {STORAGE, "version", AT(version)}, {STORAGE, "aliases", AT(aliases)}, {STORAGE, "pruned", AT(pruned)},
+    {STORAGE, "reshapes", AT(reshapes)}, {ALIASES, "last", AT(last)}, {ALIASES, "pinned", AT(pinned)}, {ALIASES, "root", AT(root)},
+    {ALIASES, "laid", AT(laid)},
+    {LEAF, "first_use", AT(first_use)}, {LEAF, "grad", AT(grad)}, {DEVICE, "table", AT(table)}, {DEVICE, "backend", AT(backend)},
+    {DEVICE, "base", AT(base)},
+    {DTYPE, "kind", AT(kind)}, {DTYPE, "itemsize", AT(itemsize)}, {CONST, "_buffer", AT(value)},
+    {NODE, "seq", AT(seq)}, {NODE, "edges", AT(edges)}, {NODE, "device", AT(n_device)}, {NODE, "shape", AT(n_shape)},
+    {NODE, "dtype", AT(n_dtype)}, {NODE, "extra", AT(extra)}, {NODE, "op", AT(op)}, {NODE, "saved", AT(saved)},
+    {NODE, "out", AT(out)}, {NODE, "attrs", AT(attrs)}, {NODE, "shapes", AT(shapes)}, {NODE, "versions", AT(versions)},
+    {NODE, "meta", AT(meta)},
+    {OP, "no_grad_reason", AT(no_grad_reason)}, {OP, "node_class", AT(node_class)}, {OP, "plan_one", AT(plan_one)},
+    {OP, "plan_both", AT(plan_both)}, {OP, "plan_first", AT(plan_first)}, {OP, "plan_second", AT(plan_second)},
+    {OP, "pulls", AT(pulls)}, {PLACE, "parent", AT(parent)}, {PLACE, "number", AT(number)},
+    {PLACE, "seq", AT(seq)}, {PLACE, "edges", AT(edges)}, {PLACE, "device", AT(n_device)}, {PLACE, "shape", AT(n_shape)},
+    {PLACE, "dtype", AT(n_dtype)}, {PLACE, "extra", AT(extra)}, /* which all nodes have, at one place */
 };
+#undef AT
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
     *broadcast, *own_storage_py, *share_py, *nobody, *write_py, *plain_py, *modes, *Meta, *same, *members, *own_names;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
-static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_mutable, *s_strides_of, *s_keeps_format, *s_quiet,
-    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_astype, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
-    *s_differentiable, *s_torch_function, *s_packed, *s_owns, *s_copy, *s_laid_out, *s_in_own_dtypes, *s_acquire, *s_release, *s_multiply, *s_slots;
+/* Interned strings: each a field of `word`, and in one text, one after the other. */
+#define NAMES(N) \
+    N(note_use, "note_use") N(note_storage, "note_storage") N(own_storage, "own_storage") N(getitem, "getitem") \
+    N(shape_of, "shape_of") N(version, "version") N(add, "add") N(key, "key") N(shape, "shape") N(dtype, "dtype") \
+    N(out, "out") N(name, "name") N(attrs, "attrs") N(same_dtype, "same_dtype") N(fixed, "fixed") N(scalars, "scalars") \
+    N(read, "__getitem__") N(reshape_view, "reshape_view") N(is_contiguous, "is_contiguous") N(rooted, "rooted") \
+    N(mutable, "mutable") N(strides_of, "strides_of") N(keeps_format, "keeps_format") N(quiet, "quiet") N(capture, "capture") \
+    N(levels, "levels") N(lock, "_lock") N(locked, "locked") N(seed, "_seed") N(offset, "_offset") N(into, "into") \
+    N(astype, "astype") N(check, "check") N(inputs, "inputs") N(kept, "kept") N(kept_indices, "kept_indices") N(more, "more") \
+    N(storages, "storages") N(plans, "plans") N(variadic, "variadic") N(differentiable, "differentiable") \
+    N(torch_function, "__torch_function__") N(packed, "packed") N(owns, "owns") N(copy, "copy") N(laid_out, "_laid_out") \
+    N(in_own_dtypes, "_in_own_dtypes") N(acquire, "acquire") N(release, "release") N(multiply, "multiply") N(slots, "slots")
+#define FIELD(name, text) PyObject *name;
+#define TEXT(name, text) text "\0"
+static struct { NAMES(FIELD) } word;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -94,8 +108,8 @@ static PyObject *two(PyObject *a, PyObject *b) {
 
 /* A class that makes a property of what is read here is left to Python. */
 static int is_plain(PyTypeObject *type) {
-    return PyType_IsSubtype(type, class[TENSOR]) && _PyType_Lookup(type, s_shape) == _PyType_Lookup(class[TENSOR], s_shape) &&
-           _PyType_Lookup(type, s_dtype) == _PyType_Lookup(class[TENSOR], s_dtype);
+    return PyType_IsSubtype(type, class[TENSOR]) && _PyType_Lookup(type, word.shape) == _PyType_Lookup(class[TENSOR], word.shape) &&
+           _PyType_Lookup(type, word.dtype) == _PyType_Lookup(class[TENSOR], word.dtype);
 }
 
 /* Whether it is a tensor that is complete: every slot that is read below has what belongs there. */
@@ -164,12 +178,12 @@ static PyObject *edge_of(PyObject *o, PyObject *seq) {
     if (node != Py_None) return Py_NewRef(node);
     if (of(leaf, LEAF) && SLOT(leaf, at.first_use)) {
         if (SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
-        if (_PyType_Lookup(Py_TYPE(o), s_note_use) == _PyType_Lookup(class[TENSOR], s_note_use)) {
+        if (_PyType_Lookup(Py_TYPE(o), word.note_use) == _PyType_Lookup(class[TENSOR], word.note_use)) {
             replace(leaf, at.first_use, Py_NewRef(seq));
             return Py_NewRef(o);
         }
     }
-    return PyObject_CallMethodOneArg(o, s_note_use, seq);
+    return PyObject_CallMethodOneArg(o, word.note_use, seq);
 }
 
 /* A storage of a level (see `levels`) computes its version. */
@@ -178,7 +192,7 @@ static PyObject *version_of(PyObject *o) {
     if (!storage) return Py_NewRef(zero);
     if (of(storage, STORAGE) && SLOT(storage, at.version)) return Py_NewRef(SLOT(storage, at.version));
     Py_INCREF(storage);
-    PyObject *found = PyObject_GetAttr(storage, s_version);
+    PyObject *found = PyObject_GetAttr(storage, word.version);
     Py_DECREF(storage);
     return found;
 }
@@ -243,12 +257,12 @@ static int channels_last(PyObject *shape, PyObject *strides) {
 /* Whether the gradients of an op have the format of such an operand, as `any_channels_last` of backend.py finds; -1 for an error. */
 static int gives_format(PyObject *op, PyObject *x, PyObject *attrs) {
     PyObject *backend = SLOT(SLOT(x, at.device), at.backend), *shape = SLOT(x, at.shape), *keeps = NULL, *dims = NULL, *found = NULL;
-    PyObject *strides = PyObject_CallMethodOneArg(backend, s_is_contiguous, SLOT(x, at.data));
-    if (strides == Py_False) Py_SETREF(strides, PyObject_CallMethodOneArg(backend, s_strides_of, SLOT(x, at.data)));
+    PyObject *strides = PyObject_CallMethodOneArg(backend, word.is_contiguous, SLOT(x, at.data));
+    if (strides == Py_False) Py_SETREF(strides, PyObject_CallMethodOneArg(backend, word.strides_of, SLOT(x, at.data)));
     int gives = strides ? 0 : -1;
     Py_ssize_t n = strides && PyTuple_Check(strides) && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     if (n >= 3 && n <= 5 && PyTuple_GET_SIZE(strides) == n && channels_last(shape, strides)) {
-        if ((keeps = PyObject_GetAttr(op, s_keeps_format)) && (dims = PyLong_FromSsize_t(n)))
+        if ((keeps = PyObject_GetAttr(op, word.keeps_format)) && (dims = PyLong_FromSsize_t(n)))
             found = PyObject_CallFunctionObjArgs(keeps, dims, attrs, NULL);
         gives = found ? PyObject_IsTrue(found) : -1;
     }
@@ -343,7 +357,7 @@ static PyObject *meta_of(PyObject *results) {
 
 /* What formulas ask for of several outputs; the node watches those that have no node of their own. */
 static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *results) {
-    PyObject *kept = PyObject_GetAttr(op, s_kept), *numbers = kept ? PyObject_GetAttr(op, s_kept_indices) : NULL;
+    PyObject *kept = PyObject_GetAttr(op, word.kept), *numbers = kept ? PyObject_GetAttr(op, word.kept_indices) : NULL;
     PyObject *made = numbers && PyTuple_Check(numbers) && PyAnySet_Check(kept) ? PyTuple_New(PyTuple_GET_SIZE(out)) : NULL;
     for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(out); i++) {
         PyObject *number = PyLong_FromSsize_t(i);
@@ -353,7 +367,7 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
         else PyTuple_SET_ITEM(made, i, Py_NewRef(held ? PyTuple_GET_ITEM(out, i) : Py_None));
     }
     if (made && PyTuple_GET_SIZE(numbers)) {
-        PyObject *extra = PyObject_CallMethodNoArgs(node, s_more), *storages = extra ? PyObject_GetAttr(extra, s_storages) : NULL;
+        PyObject *extra = PyObject_CallMethodNoArgs(node, word.more), *storages = extra ? PyObject_GetAttr(extra, word.storages) : NULL;
         for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(numbers); i++) {
             Py_ssize_t number = storages ? PyLong_AsSsize_t(PyTuple_GET_ITEM(numbers, i)) : -1;
             int there = number >= 0 && number < PyTuple_GET_SIZE(results);
@@ -404,7 +418,7 @@ COLD static PyObject *give_slots(PyObject *Py_UNUSED(module), PyObject *const *a
 /* The plan for operands of a list: it may be for more, which were left out, and for none of an op that takes any number. */
 static PyObject *plan_for(PyObject *op, PyObject *operands) {
     Py_ssize_t n = PyList_GET_SIZE(operands);
-    PyObject *plans = PyObject_GetAttr(op, s_plans), *variadic = plans ? PyObject_GetAttr(op, s_variadic) : NULL, *plan = NULL;
+    PyObject *plans = PyObject_GetAttr(op, word.plans), *variadic = plans ? PyObject_GetAttr(op, word.variadic) : NULL, *plan = NULL;
     PyObject *needs = variadic ? PyTuple_New(variadic == Py_True ? 0 : n) : NULL;
     for (Py_ssize_t i = 0; needs && i < PyTuple_GET_SIZE(needs); i++)
         PyTuple_SET_ITEM(needs, i, Py_NewRef(wants_grad(PyList_GET_ITEM(operands, i)) ? Py_True : Py_False));
@@ -428,7 +442,7 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
         usual = Py_TYPE(PyList_GET_ITEM(operands, i)) == class[CONST] || is_tensor(PyList_GET_ITEM(operands, i));
     if (t == first) usual = usual && is_tensor(t);
     else {
-        PyObject *count = usual ? PyObject_GetAttr(op, s_differentiable) : NULL;
+        PyObject *count = usual ? PyObject_GetAttr(op, word.differentiable) : NULL;
         places = usual && count ? PyLong_AsSsize_t(count) : 0;
         usual = places > 0 && places <= PyTuple_GET_SIZE(t);
         Py_XDECREF(count);
@@ -452,7 +466,7 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(most))) goto failed;
     int shared = 0, sizes_too = PyTuple_GET_ITEM(plan, 2) == Py_True;
     if (!sizes_too) {
-        if (!(shape = PyObject_GetAttr(op, s_shape))) goto failed;
+        if (!(shape = PyObject_GetAttr(op, word.shape))) goto failed;
         sizes_too = shape == broadcast;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -491,7 +505,7 @@ static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObjec
     Py_XDECREF(shape);
     if (places > 1) {
         PyObject *slots = places_of(node, t, places);
-        int status = slots ? PyObject_SetAttr(SLOT(node, at.meta), s_slots, slots) : -1;
+        int status = slots ? PyObject_SetAttr(SLOT(node, at.meta), word.slots, slots) : -1;
         Py_XDECREF(slots);
         Py_DECREF(node);
         return status;
@@ -527,12 +541,12 @@ COLD static PyObject *storage_of(PyObject *x) { /* a new one, over all that x se
     }
     if (found && PyList_Append(a, found) < 0) Py_CLEAR(found);
     Py_XDECREF(found);
-    if (found && (found = PyObject_GetAttr(backend, s_reshape_view))) {
+    if (found && (found = PyObject_GetAttr(backend, word.reshape_view))) {
         Py_DECREF(found);
-        SLOT(s, at.reshapes) = found == Py_None ? Py_NewRef(Py_False) : PyObject_CallMethodOneArg(backend, s_is_contiguous, data);
+        SLOT(s, at.reshapes) = found == Py_None ? Py_NewRef(Py_False) : PyObject_CallMethodOneArg(backend, word.is_contiguous, data);
         if (!SLOT(s, at.reshapes)) found = NULL;
     }
-    if (found && (found = PyObject_GetAttr(backend, s_rooted))) {
+    if (found && (found = PyObject_GetAttr(backend, word.rooted))) {
         int rooted = PyObject_IsTrue(found);
         Py_DECREF(found);
         if (rooted > 0) replace(a, at.root, Py_NewRef(data));
@@ -564,7 +578,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     replace(x, at.storage, Py_NewRef(s));
     if ((node = SLOT(x, at.node)) && node != Py_None) {
         Py_INCREF(node);
-        if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
+        if (succeeded(PyObject_CallMethodObjArgs(node, word.note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
         Py_DECREF(node);
     }
     return s;
@@ -590,7 +604,7 @@ static int share(PyObject *storage, PyObject *t) {
     PyObject *most = SLOT(storage, at.pruned);
     int alone = last && (!PyWeakref_CheckRef(last) || is_dead(last));
     if (!alone && (!last || !most || !PyLong_CheckExact(most) || PyList_GET_SIZE(aliases) > PyLong_AsSsize_t(most)))
-        return succeeded(PyObject_CallMethodOneArg(storage, s_add, t)); /* which tidies up */
+        return succeeded(PyObject_CallMethodOneArg(storage, word.add, t)); /* which tidies up */
     Py_INCREF(aliases);
     PyObject *ref = PyWeakref_NewRef(t, NULL);
     int status = !ref ? -1 : alone ? 0 : PyList_Append(aliases, ref);
@@ -650,7 +664,7 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
         return NULL;
     }
     PyObject *storage = Py_NewRef(SLOT(x, at.storage)), *t = NULL;
-    if (storage == Py_None) Py_SETREF(storage, PyObject_CallMethodNoArgs(x, s_own_storage));
+    if (storage == Py_None) Py_SETREF(storage, PyObject_CallMethodNoArgs(x, word.own_storage));
     if (!storage) {
         Py_DECREF(data);
         return NULL;
@@ -689,7 +703,7 @@ enum { OTHER, USUAL, QUIET };
 
 static int mode(void) {
     if (PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero) return USUAL;
-    PyObject *quiet = PyObject_GetAttr(modes, s_quiet); /* of this thread */
+    PyObject *quiet = PyObject_GetAttr(modes, word.quiet); /* of this thread */
     if (quiet) Py_DECREF(quiet);
     else PyErr_Clear();
     return quiet == Py_True ? QUIET : OTHER;

@@ -13,8 +13,8 @@ COLD static int goes_into(PyObject *part, PyObject *shape) {
 /* Whether the result of operands of which the first is x has its shape: the op takes it from that, or all broadcast to it; and
    whether the op takes numbers, if there are any. -1 for an error. */
 static int suits(PyObject *op, int numbers, int fit, int first) {
-    PyObject *check = PyObject_GetAttr(op, s_check), *rule = check ? PyObject_GetAttr(op, s_shape) : NULL;
-    PyObject *scalars = rule ? PyObject_GetAttr(op, s_scalars) : NULL;
+    PyObject *check = PyObject_GetAttr(op, word.check), *rule = check ? PyObject_GetAttr(op, word.shape) : NULL;
+    PyObject *scalars = rule ? PyObject_GetAttr(op, word.scalars) : NULL;
     int found = !scalars ? -1 : check == Py_None && ((first && rule == same) || (fit && rule == broadcast));
     if (found > 0 && numbers) found = PyObject_IsTrue(scalars);
     Py_XDECREF(check);
@@ -24,7 +24,7 @@ static int suits(PyObject *op, int numbers, int fit, int first) {
 }
 
 static int keeps_dtype(PyObject *op, Py_ssize_t i) { /* whether operand i takes no part in promotion; -1 for an error */
-    PyObject *fixed = PyObject_GetAttr(op, s_fixed), *number = fixed ? PyLong_FromSsize_t(i) : NULL;
+    PyObject *fixed = PyObject_GetAttr(op, word.fixed), *number = fixed ? PyLong_FromSsize_t(i) : NULL;
     int found = number ? PySequence_Contains(fixed, number) : -1;
     Py_XDECREF(number);
     Py_XDECREF(fixed);
@@ -42,7 +42,7 @@ static int is_apart(PyObject *x, PyObject *storage, PyObject *const *args, Py_ss
 
 /* Whether each element of x, whose memory others share, lies alone and may be written: what `plain` of mutation.py asks. */
 static int lies_plainly(PyObject *x, PyObject *backend, PyObject *data, int quiet) {
-    PyObject *writes = PyObject_GetAttr(backend, s_mutable), *strides = writes ? PyObject_CallMethodOneArg(backend, s_strides_of, data) : NULL;
+    PyObject *writes = PyObject_GetAttr(backend, word.mutable), *strides = writes ? PyObject_CallMethodOneArg(backend, word.strides_of, data) : NULL;
     PyObject *viewed = SLOT(x, at.viewed), *shape = SLOT(x, at.shape);
     int found = !strides ? -1 : writes == Py_True && PyTuple_CheckExact(strides) && PyTuple_GET_SIZE(strides) == PyTuple_GET_SIZE(shape);
     for (Py_ssize_t i = 0; found > 0 && i < PyTuple_GET_SIZE(shape); i++)
@@ -80,7 +80,7 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         if (equal < 0 || (!equal && !is_short)) return equal;
     }
     if (recorded && !quiet) return 0;
-    PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, s_same_dtype);
+    PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, word.same_dtype);
     PyObject *found = dtypes && PyDict_CheckExact(dtypes) ? PyDict_GetItemWithError(dtypes, dtype) : NULL;
     Py_XDECREF(dtypes);
     const int casts = found && found != dtype && !is_short && of(found, DTYPE) && is_kind(found, 'b');
@@ -106,9 +106,9 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
     int done = !storage || (named && !names) ? -1 : alone ? 1 : is_apart(x, storage, args, n) ? lies_plainly(x, backend, mine, quiet) : 0;
     if (done > 0 && casts) { /* the truth values of a comparison become numbers */
         PyObject *made = PyObject_Vectorcall(kernel, room + 3, n, NULL);
-        data = made ? PyObject_CallMethodObjArgs(backend, s_astype, made, dtype, NULL) : NULL;
+        data = made ? PyObject_CallMethodObjArgs(backend, word.astype, made, dtype, NULL) : NULL;
         Py_XDECREF(made);
-    } else if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
+    } else if (done > 0 && (into = PyObject_GetAttr(backend, word.into)))
         data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
     if (data == mine) {
         version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;

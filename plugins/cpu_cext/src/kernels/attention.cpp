@@ -37,9 +37,9 @@ template <class T> APART T prepare(const ScoreTile<T> &t, T *s, int64_t i, int64
             const T add = t.mask_is_bool ? T(-0.0) : *more;
             for (int64_t j = 0; j < n; j++) s[j] = all ? s[j] * scale + add : -(T)INFINITY;
         } else if (t.mask_is_bool) {
-            for (int64_t j = 0; j < n; j++) s[j] = shown[j] ? s[j] * scale : -(T)INFINITY;
+            INDEPENDENT for (int64_t j = 0; j < n; j++) s[j] = shown[j] ? s[j] * scale : -(T)INFINITY;
         } else {
-            for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + more[j];
+            INDEPENDENT for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + more[j];
         }
         scale = 1;
     } else if (!(scale > 0)) {  // else -inf stays what it is
@@ -54,9 +54,9 @@ template <class T> APART void drop(const ScoreTile<T> &t, T *s, int64_t i, int64
     const uint8_t *keep = t.keep + i * t.keep_row;
     const T kept = t.keep_scale;
     if (t.keep_column)
-        for (int64_t j = 0; j < n; j++) s[j] = keep[j] ? s[j] * kept : T(0);
+        INDEPENDENT for (int64_t j = 0; j < n; j++) s[j] = keep[j] ? s[j] * kept : T(0);
     else
-        for (int64_t j = 0; j < n; j++) s[j] = keep[0] ? s[j] * kept : T(0);
+        INDEPENDENT for (int64_t j = 0; j < n; j++) s[j] = keep[0] ? s[j] * kept : T(0);
 }
 
 template <class T> static void forward(const ScoreTile<T> &t, T *top, T *total, T *turn) {

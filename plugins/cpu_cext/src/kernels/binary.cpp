@@ -150,7 +150,7 @@ struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^
 template <class F, class T> APART void compare_line(const char *x, const char *y, char *to, uint8_t flip, int64_t n) {
     uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(to);
     const T *__restrict__ a = reinterpret_cast<const T *>(x), *__restrict__ b = reinterpret_cast<const T *>(y);
-    for (int64_t i = 0; i < n; i++) out[i] = static_cast<uint8_t>(F::go(a[i], b[i]) ^ flip);
+    INDEPENDENT for (int64_t i = 0; i < n; i++) out[i] = static_cast<uint8_t>(F::go(a[i], b[i]) ^ flip);
 }
 template <class F, class T> static void line_compare(char *const *at, int64_t n) {
     if constexpr (__is_same(F, NotEqual)) compare_line<Equal, T>(at[1], at[2], at[0], 1, n);

@@ -169,7 +169,7 @@ template <class F, class T> APART void line_fast_or(T (*slow)(T, T), char *const
 #endif
         int64_t bad = !able;
         if (able)
-            for (int64_t i = k; i < end; i++) {
+            INDEPENDENT for (int64_t i = k; i < end; i++) {
                 const Divided d = divided(a[i], b[i]);
                 out[i] = F::template fast<T>(a[i], d, b[i]);
                 bad |= !(d.quotient < limit && d.quotient > -limit && d.rest == d.rest);

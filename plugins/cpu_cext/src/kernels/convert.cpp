@@ -47,7 +47,7 @@ template <class To, class From> APART void convert_real(char *const *at, const i
     if (step[0] == sizeof(To) && step[1] == sizeof(From)) {
         To *__restrict__ out = reinterpret_cast<To *>(at[0]);
         const From *__restrict__ in = reinterpret_cast<const From *>(at[1]);
-        for (int64_t i = 0; i < n; i++) out[i] = convert_one<To>(in[i]);
+        INDEPENDENT for (int64_t i = 0; i < n; i++) out[i] = convert_one<To>(in[i]);
         return;
     }
     char *out = at[0];

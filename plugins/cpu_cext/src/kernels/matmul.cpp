@@ -302,11 +302,11 @@ static void integer_rows(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra
                 const T *f = a + i * ra + l * ca, *__restrict r0 = b + l * ldb + low;
                 const T f0 = f[0], f1 = f[ca], f2 = f[2 * ca], f3 = f[3 * ca];
                 const T *__restrict r1 = r0 + ldb, *__restrict r2 = r1 + ldb, *__restrict r3 = r2 + ldb;
-                for (int64_t j = 0; j < width; j++) to[j] = (T)(to[j] + f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]);
+                INDEPENDENT for (int64_t j = 0; j < width; j++) to[j] = (T)(to[j] + f0 * r0[j] + f1 * r1[j] + f2 * r2[j] + f3 * r3[j]);
             }
             for (; l < k; l++) {
                 const T f = a[i * ra + l * ca], *__restrict row = b + l * ldb + low;
-                for (int64_t j = 0; j < width; j++) to[j] = (T)(to[j] + f * row[j]);
+                INDEPENDENT for (int64_t j = 0; j < width; j++) to[j] = (T)(to[j] + f * row[j]);
             }
         }
     }

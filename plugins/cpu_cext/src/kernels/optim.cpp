@@ -57,9 +57,9 @@ __attribute__((noinline)) void in_blocks(Step<T> step, bool shrunk, T *const *at
         for (int k = 0; k < MOST_OPERANDS; k++) here[k] = at[k] ? at[k] + i : nullptr;
         const T *p = here[0], *grad = here[1];
         if (numbers.decay == 0)
-            for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign;
+            INDEPENDENT for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign;
         else
-            for (int64_t j = 0; j < m; j++) room[j] = fma(p[j] * shrink, decay, grad[j] * sign);
+            INDEPENDENT for (int64_t j = 0; j < m; j++) room[j] = fma(p[j] * shrink, decay, grad[j] * sign);
         here[1] = room;
         step(here, m, numbers);
     }
@@ -69,7 +69,7 @@ template <class T, Step<T> step, bool SHRUNK = true> void whole(T *const *at, in
 }
 
 #define OPERANDS T *__restrict p = at[0]; const T *__restrict grad = at[1]
-#define LOOP for (int64_t i = 0; i < n; i++)
+#define LOOP INDEPENDENT for (int64_t i = 0; i < n; i++)
 
 template <class T> void sgd(T *const *at, int64_t n, const StepNumbers &numbers) {
     OPERANDS;

@@ -25,9 +25,9 @@ template <class T> APART void spread(T *to, int64_t pitch, const T *from, const 
         for (int64_t q = 0; q < low; q++) to[q] = rest;
         const T *at = from + start;
         if (s == 1)
-            for (int64_t q = low; q < high; q++) to[q] = at[q];
+            INDEPENDENT for (int64_t q = low; q < high; q++) to[q] = at[q];
         else if (s == 2)
-            for (int64_t q = low; q < high; q++) to[q] = at[2 * q];
+            INDEPENDENT for (int64_t q = low; q < high; q++) to[q] = at[2 * q];
         else
             for (int64_t q = low; q < high; q++) to[q] = at[q * s];
         for (int64_t q = high; q < pitch; q++) to[q] = rest;
@@ -134,7 +134,7 @@ template <class T> APART void divide_row(const PoolPlan<T> &p, int64_t z, int64_
     }
     T by = p.divisor[0][z] * p.divisor[1][y];
     const T *own = p.divisor[2];
-    for (int64_t x = 0; x < n; x++) row[x] /= by * own[x];
+    INDEPENDENT for (int64_t x = 0; x < n; x++) row[x] /= by * own[x];
 }
 
 template <class T> static void average(const PoolPlan<T> &p, T *room, int64_t task) {
@@ -162,7 +162,7 @@ template <class T> static void average(const PoolPlan<T> &p, T *room, int64_t ta
                     row = own;
                 } else {
                     const T *sum = row;
-                    for (int64_t x = 0; x < ax.size; x++) columns[x] = sum[x] + own[x];
+                    INDEPENDENT for (int64_t x = 0; x < ax.size; x++) columns[x] = sum[x] + own[x];
                     row = columns;
                 }
             }
@@ -172,10 +172,10 @@ template <class T> static void average(const PoolPlan<T> &p, T *room, int64_t ta
         }
         if (p.regular && ax.kernel <= 8) {
             spread(taps, p.pitch, row, ax, T(0));
-            for (int64_t x = 0; x < ax.count; x++) out[x] = taps[x];
+            INDEPENDENT for (int64_t x = 0; x < ax.count; x++) out[x] = taps[x];
             for (int64_t k = 1; k < ax.kernel; k++) {
                 const T *own = taps + k % ax.stride * p.pitch + k / ax.stride;
-                for (int64_t x = 0; x < ax.count; x++) out[x] += own[x];
+                INDEPENDENT for (int64_t x = 0; x < ax.count; x++) out[x] += own[x];
             }
         } else {
             for (int64_t x = 0; x < ax.count; x++) out[x] = sum_run(row + ax.start[x], ax.end[x] - ax.start[x]);
@@ -190,10 +190,10 @@ template <class T> static void widen_row(const PoolPlan<T> &p, const T *row, T *
     int64_t k = ax.kernel, s = ax.stride;
     if (p.regular && ax.padding == 0 && k == s && ax.count * k <= ax.size) {
         if (k == 2)
-            for (int64_t x = 0; x < ax.count; x++) wide[2 * x] = wide[2 * x + 1] = row[x];
+            INDEPENDENT for (int64_t x = 0; x < ax.count; x++) wide[2 * x] = wide[2 * x + 1] = row[x];
         else
             for (int64_t x = 0; x < ax.count; x++)
-                for (int64_t i = 0; i < k; i++) wide[x * k + i] = row[x];
+                INDEPENDENT for (int64_t i = 0; i < k; i++) wide[x * k + i] = row[x];
         for (int64_t x = ax.count * k; x < ax.size; x++) wide[x] = T(0);
         return;
     }
@@ -202,7 +202,7 @@ template <class T> static void widen_row(const PoolPlan<T> &p, const T *row, T *
         for (int64_t t = 0; t < k; t++) {
             int64_t low = most(0, ax.padding - t), high = least(ax.count, ax.size + ax.padding - t);
             T *to = wide + t - ax.padding;
-            for (int64_t x = low; x < high; x++) to[x] += row[x];
+            INDEPENDENT for (int64_t x = low; x < high; x++) to[x] += row[x];
         }
         return;
     }
@@ -228,7 +228,7 @@ template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64
     int64_t fresh = 0;  // rows that something was written to: windows move on, so they are the first ones
     for (int64_t z = 0; z < az.count; z++)
         for (int64_t y = 0; y < ay.count; y++, g += ax.count) {
-            for (int64_t x = 0; x < ax.count; x++) row[x] = g[x];
+            INDEPENDENT for (int64_t x = 0; x < ax.count; x++) row[x] = g[x];
             divide_row(p, z, y, row);
             widen_row(p, row, wide);
             for (int64_t i = az.start[z]; i < az.end[z]; i++)
@@ -237,10 +237,10 @@ template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64
                     T *to = out + at * ax.size;
                     if (at >= fresh) {
                         for (T *t = out + fresh * ax.size; t < to; t++) *t = T(0);
-                        for (int64_t x = 0; x < ax.size; x++) to[x] = wide[x];
+                        INDEPENDENT for (int64_t x = 0; x < ax.size; x++) to[x] = wide[x];
                         fresh = at + 1;
                     } else {
-                        for (int64_t x = 0; x < ax.size; x++) to[x] += wide[x];
+                        INDEPENDENT for (int64_t x = 0; x < ax.size; x++) to[x] += wide[x];
                     }
                 }
         }

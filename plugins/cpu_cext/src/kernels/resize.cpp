@@ -20,7 +20,7 @@ INLINE vd pick(const double *p, const int32_t *at, int32_t first) {
 template <class T> static void row_along(const ResizePlan<T> &p, const T *from, T *out) {
     const ResizeAxis<T> &a = p.axis[2];
     if (!a.taps) {
-        for (int64_t i = 0; i < a.count; i++) out[i] = from[i];
+        INDEPENDENT for (int64_t i = 0; i < a.count; i++) out[i] = from[i];
         return;
     }
     int64_t i = 0;
@@ -68,10 +68,10 @@ template <class T> static void run(const ResizePlan<T> &p, T *room, int64_t task
                 if (slices * rows == 1 && w == T(1)) {
                     row = own;
                 } else if (used++ == 0) {
-                    for (int64_t x = 0; x < ax.size; x++) room[x] = w * own[x];
+                    INDEPENDENT for (int64_t x = 0; x < ax.size; x++) room[x] = w * own[x];
                     row = room;
                 } else {
-                    for (int64_t x = 0; x < ax.size; x++) room[x] += w * own[x];
+                    INDEPENDENT for (int64_t x = 0; x < ax.size; x++) room[x] += w * own[x];
                 }
             }
         }
@@ -80,7 +80,7 @@ template <class T> static void run(const ResizePlan<T> &p, T *room, int64_t task
 }
 
 template <class T> static void add(T *into, const T *from, int64_t n) {
-    for (int64_t i = 0; i < n; i++) into[i] += from[i];
+    INDEPENDENT for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
 // Part of a row, of n <= 64 bytes: 64 as a constant is a few vectors.

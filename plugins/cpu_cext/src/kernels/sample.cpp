@@ -33,7 +33,7 @@ template <class T> APART void pad(const SamplePlan<T> &p, int64_t size, T *x, T 
             for (int64_t i = 0; i < n; i++) x[i] = turn[i] = T(0);
             return;
         }
-        for (int64_t i = 0; i < n; i++) {
+        INDEPENDENT for (int64_t i = 0; i < n; i++) {
             T away = x[i] - low, sign = away < 0 ? T(-1) : T(1);
             away = away < 0 ? -away : away;
             T turns = floor_of(away / span), left = away - turns * span, odd = turns - floor_of(turns / 2) * 2;
@@ -41,7 +41,7 @@ template <class T> APART void pad(const SamplePlan<T> &p, int64_t size, T *x, T 
             turn[i] *= odd == 0 ? sign : -sign;
         }
     }
-    for (int64_t i = 0; i < n; i++) {
+    INDEPENDENT for (int64_t i = 0; i < n; i++) {
         turn[i] = (T(0) < x[i]) & (x[i] < last) ? turn[i] : T(0);
         T above = x[i] > 0 ? x[i] : T(0);  // nan too is put at 0
         x[i] = above > last ? last : above;
@@ -61,7 +61,7 @@ template <class T> APART void index_of(int64_t size, const T *place, int32_t *at
 template <class T> APART void cubic(int tap, const T *t, T *weight, T *slope, int64_t n) {
     constexpr T a = T(-0.75);
     const T from = static_cast<T>(tap < 2 ? 1 - tap : tap - 1), sign = tap < 2 ? T(1) : T(-1);
-    for (int64_t i = 0; i < n; i++) {
+    INDEPENDENT for (int64_t i = 0; i < n; i++) {
         T d = from + sign * t[i];  // the distance
         if (tap == 1 || tap == 2) {
             weight[i] = (d * (a + 2) - (a + 3)) * d * d + 1;
