@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.accelerator import get_device_module as get_device_module
     from mortice.amp.autocast_mode import *
     from mortice.amp.grad_scaler import GradScaler as GradScaler
+    from mortice.amp.grad_scaler import _amp_foreach_non_finite_check_and_unscale_
     from mortice.ao.quantization.functional import *
     from mortice.assertions import (
         _check, _check_index, _check_is_size, _check_not_implemented, _check_tensor_all, _check_tensor_all_with,

@@ -33,7 +33,7 @@ PUBLIC = {
         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
     ),
-    "amp.grad_scaler": "GradScaler",
+    "amp.grad_scaler": "GradScaler _amp_foreach_non_finite_check_and_unscale_",
     "ao.quantization.functional": (
         "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine fused_moving_avg_obs_fake_quant "
         "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "

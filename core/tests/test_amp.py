@@ -318,6 +318,37 @@ def test_gradients_over_the_same_memory_are_changed_one_after_the_other() -> Non
     assert flat.tolist() == pytest.approx([0.5, 0.0625, 0.5], rel=1e-5)
 
 
+def test_what_replaces_the_unscaling_of_a_scaler_is_called_with_tensors_and_may_call_it() -> None:
+    p = mt.nn.Parameter(mt.ones(2, dtype=mt.float16))
+    optimizer, scaler = mt.optim.SGD([p], lr=0.5), GradScaler("cpu", init_scale=2.0**14)
+    plain, told = scaler._unscale_grads_, []
+
+    def in_halves(optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> Any:
+        told.append((inv_scale.dtype, float(inv_scale), float(found_inf), allow_fp16))
+        return plain(optimizer, inv_scale, found_inf, True)
+
+    scaler.scale((p * 0.25).sum()).backward()
+    with pytest.raises(ValueError, match="Attempting to unscale FP16 gradients"):
+        scaler.unscale_(optimizer)
+    scaler._unscale_grads_ = in_halves
+    scaler.step(optimizer)
+    scaler.update()
+    assert told == [(F32, 2.0**-14, 0.0, False)] and p.grad.tolist() == [0.25] * 2 and p.tolist() == [0.875] * 2
+
+    class Own(GradScaler):
+        def _unscale_grads_(self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> Any:
+            mt._amp_foreach_non_finite_check_and_unscale_([p.grad], found_inf, inv_scale)
+            return {p.device: found_inf}
+
+    scaler = Own("cpu", init_scale=16.0)
+    for factor, wanted in ((0.5, 16.0), (float("inf"), 8.0)):
+        optimizer.zero_grad()
+        scaler.scale((p * factor).sum()).backward()
+        assert scaler.step(optimizer) is None
+        scaler.update()
+        assert scaler.get_scale() == wanted and p.tolist() == [0.625] * 2
+
+
 def test_the_scale_backs_off_and_grows() -> None:
     p, optimizer = parameter()
     scaler = GradScaler("cpu", init_scale=16.0, growth_interval=2)

@@ -789,3 +789,8 @@ def test_functions_of_pytorchs_root_namespace_take_numbers_for_reductions_and_mo
         mine, want = (call(lib, lib.arange(12.0).reshape(4, 3), lib.tensor([0, 1, 3, 3])) for lib in (mt, torch))
         for a, b in zip(*[(m,) if hasattr(m, "shape") else m for m in (mine, want)], strict=True):
             assert a.tolist() == pytest.approx(b.tolist()) if a.ndim < 2 else mt.allclose(a, mt.tensor(b.tolist(), dtype=a.dtype))
+
+
+def test_kl_div_warns_of_its_mean_in_pytorchs_words() -> None:
+    with pytest.warns(UserWarning, match=r"the support size\.'batchmean' divides only .* math definition\.'mean' will be changed"):
+        F.kl_div(mt.zeros(2, 2), mt.ones(2, 2))

@@ -131,11 +131,22 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if progress.stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        gradients = _gradients(optimizer)
+        gradients = _gradients(optimizer, half=True)
         held = self._on_device(gradients[0]) if gradients else self._held
         inverse = 1.0 / scale if held is None else held.scale.double().reciprocal().float()
-        progress.overflow = _unscale(gradients, inverse) if gradients else None
+        found: Any = None
+        if getattr(self._unscale_grads_, "__func__", None) is not GradScaler._unscale_grads_:  # what replaces it reads tensors
+            like = held.scale if held else mortice.empty((), device=gradients[0].device if gradients else None)
+            inverse, found = like.new_full((), inverse) if held is None else inverse, mortice.zeros_like(like)
+        progress.overflow = _together(self._unscale_grads_(optimizer, inverse, found, False).values())
         progress.stage = OptState.UNSCALED
+
+    def _unscale_grads_(self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> dict[Any, Any]:
+        """Multiply an optimiser's gradients by `inv_scale`; return for each device a tensor, 1 where one was not finite.
+
+        Programs that keep gradients in float16 replace it, with one that calls it with `allow_fp16`.
+        """
+        return _unscale(_gradients(optimizer, allow_fp16), inv_scale)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Unscale the gradients if that has not been done, and step unless one of them is not finite.
@@ -172,7 +183,7 @@ class GradScaler:
             scale = getattr(optimizer, "grad_scale", None)
             if progress.stage == OptState.READY:
                 gradients = _gradients(optimizer, half=True)
-                progress.overflow = _unscale(gradients, 1.0) if gradients else None
+                progress.overflow = _together(_unscale(gradients, 1.0).values())
                 scale = mortice.tensor(self.get_scale()) * (1 if scale is None else scale)
             optimizer.grad_scale, optimizer.found_inf = scale, progress.overflow
         result = optimizer.step(*args, **kwargs)
@@ -319,16 +330,29 @@ def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
     return found
 
 
-def _unscale(gradients: list[Any], factor: Any) -> Any:
-    """Multiply gradients, in place; return a tensor, 1 where one was not finite."""
+def _unscale(gradients: list[Any], factor: Any) -> dict[Any, Any]:
+    """Multiply gradients, in place; return for each device a tensor, 1 where one was not finite."""
     lists: dict[Any, list[Any]] = {}
     for g in [g._values() if g.is_sparse else g for g in gradients]:
         lists.setdefault(g.device, []).append(g)
-    found = []
+    found = {}
     for device, some in lists.items():
         own = factor.to(device) if isinstance(factor, Tensor) else factor
-        found += [mortice._unscale_(part, own) for part in ([some] if mortice._apart(some) else [[g] for g in some])]
-    return functools.reduce(mortice.maximum, [f.to(found[0].device) for f in found])
+        parts = [some] if mortice._apart(some) else [[g] for g in some]
+        found[device] = _together([mortice._unscale_(part, own) for part in parts])
+    return found
+
+
+def _together(found: Iterable[Any]) -> Any:
+    """Return 1 if one of what was found is, on the device of the first; None where there is nothing."""
+    found = list(found)
+    return functools.reduce(mortice.maximum, [f.to(found[0].device) for f in found]) if found else None
+
+
+def _amp_foreach_non_finite_check_and_unscale_(grads: list[Any], found_inf: Any, inv_scale: Any) -> None:
+    """Multiply gradients of one device by `inv_scale`, in place; set `found_inf` to 1 where one was not finite."""
+    for overflow in _unscale(grads, inv_scale).values():
+        found_inf.copy_(mortice.maximum(found_inf, overflow.reshape(found_inf.shape)))
 
 
 def _captured_step(optimizer: Any, overflow: Any, args: Any, kwargs: Any) -> Any:

@@ -319,10 +319,9 @@ def kl_div(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean":
         warn(
-            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
-            "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave "
-            "the same "
-            "as 'batchmean' in the next major release."
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only "
+            "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
+            "'batchmean' in the next major release."
         )
     if input.dtype.kind in "bui" or target.dtype.kind in "bui":
         raise RuntimeError(f"kl_div: Integral inputs not supported; got {input.dtype} and {target.dtype}. Use .float().")
