@@ -20,6 +20,8 @@ from mortice_conformance.subject import Skip, Subject
 PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED = "passed", "failed", "skipped", "known", "unexpectedly passed"
 # How the message of a failure begins whose only reason is a kernel that is to come.
 WAITS = "waits for the kernel"
+# How a line of a message begins that says what is due.
+NOTE = "due: "
 
 
 @dataclass
@@ -90,6 +92,9 @@ def execute(item: Item, subject: Subject) -> None:
             warnings.simplefilter("error", RuntimeWarning)
             warnings.filterwarnings("ignore", "Casting complex values to real")  # done to know what is discarded
             item.run(subject)
+    except RuntimeWarning as warning:
+        warning.add_note("no warning: results are IEEE 754's, in silence. With NumPy: `with np.errstate(all=\"ignore\")`.")
+        raise
     finally:
         cudnn.set_flags(_deterministic=deterministic, _allow_tf32=rounding)
 
@@ -103,7 +108,7 @@ def run_item(item: Item, subject: Subject) -> Result:
     except Skip as skip:
         outcome, message = SKIPPED, str(skip)
     except AssertionError as failure:
-        outcome, message = FAILED, str(failure)
+        outcome, message = FAILED, "\n".join([str(failure), *_notes(failure)])
     except NotImplementedError as error:
         # The skeleton of a new backend: each kernel that is not written yet names itself.
         kernel = str(error).partition(":")[0]
@@ -116,13 +121,18 @@ def run_item(item: Item, subject: Subject) -> Result:
     return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)
 
 
+def _notes(error: BaseException) -> list[str]:
+    """Return what a check has added to an error, as lines that the terminal's scorecard shows too."""
+    return [f"{NOTE}{note}" for note in getattr(error, "__notes__", ())]
+
+
 def _shown(error: Exception) -> str:
     """Return an error with where it was raised, by modules: where these lie is nobody's business who reads a scorecard."""
     frames = []
     for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
         code, module = frame.f_code, frame.f_globals.get("__name__", "?")
         frames.append((module, line, code.co_name, linecache.getline(code.co_filename, line)))
-    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_list(frames))}"
+    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_list(frames))}" + "\n".join(_notes(error))
 
 
 def judge(result: Result, known: dict[str, KnownFailure]) -> Result:

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mortice.backends import REQUIRED
 from mortice_conformance.catalog import LEVELS
-from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, WAITS, Result
+from mortice_conformance.runner import FAILED, KNOWN, NOTE, PASSED, SKIPPED, UNEXPECTED, WAITS, Result
 from mortice_conformance.subject import Subject
 
 FORMAT = 2
@@ -154,10 +154,11 @@ def terminal(card: dict[str, Any], colour: bool = False, limit: int = 20) -> str
 
 
 def _told(message: str) -> list[str]:
-    """Return the first line of a message and, of an error, where it was raised."""
+    """Return the first line of a message, where an error was raised, and what is due."""
     frames = re.findall(r'^  File "(.*)", line (\d+), in (.*)\n    (.*)', message, re.MULTILINE)
     where = ["at {}:{}, in {}: {}".format(*frames[-1])] if frames else []
-    return message.splitlines()[:1] + where
+    first, *others = message.splitlines() or [""]
+    return [first, *where, *(line for line in others if line.startswith(NOTE))]
 
 
 # ---- files ----

@@ -101,7 +101,7 @@ class Subject:
         # Where nothing is written in place, NumPy's scalars for one serve as arrays do.
         if k.mutable and type(t._buffer) is not (due := type(k.full((), 0, dtype=t.dtype, device=self.device))):
             raise Failure(f"{what}: expected a buffer of the type that full makes, {due.__name__}; got a "
-                          f"{type(t._buffer).__name__}.")  # fmt: skip
+                          f"{type(t._buffer).__name__}.{'' if t.shape else ' A result without axes is a buffer, too.'}")  # fmt: skip
         place = k.device_of(t._buffer)
         if place is not self.device:
             raise Failure(f"{what}: device_of gives {place!r} for the buffer; its tensor says {self.device!r}.")

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import mortice as mt
+from mortice.backends import plugins
 from mortice.dtype import float32, int64
 from mortice.errors import BackendNotFound
 from mortice_conformance import cli, page, record, runner, scorecard
 from mortice_conformance.arrays import BY_NAME
 from mortice_conformance.catalog import Item, catalog
 from mortice_conformance.checks import values
-from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result
+from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result, run_item
 from mortice_conformance.subject import Failure, Skip, Subject
 
 SUBJECT = Subject("strict")
@@ -284,3 +285,53 @@ def test_an_unknown_known_failure_fails_the_run(tmp_path: Path) -> None:
     known.write_text('[[failure]]\nid = "test_values[no_such-float32-mine]"\nreason = "none"\n')
     out = _pytest(tmp_path, *arguments)
     assert "no check is called test_values[no_such-float32-mine]" in out
+
+
+def told(backend: Any, check: str, monkeypatch: pytest.MonkeyPatch, **kernels: Any) -> str:
+    """Return what the scorecard says of a check while kernels of a backend are others."""
+    for name, kernel in kernels.items():
+        monkeypatch.setattr(backend, name, kernel, raising=False)
+    subject = Subject("cpu_numpy", backend)
+    (item,) = [i for i in catalog(subject) if i.id == f"test_kernel[{check}-cpu_numpy]"]
+    return "\n".join(scorecard.terminal(scorecard.make(subject, [run_item(item, subject)], 6, 0.0)).splitlines())
+
+
+def test_a_failure_of_a_required_kernel_says_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+
+    def widening(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return np.asarray(np.sum(x, axis, keepdims=keepdims))
+
+    text = told(k, "values_and_shapes-sum", monkeypatch, sum=widening)
+    assert "expected dtype uint8; got uint64." in text
+    assert "due: sum(x, *, axis=None, keepdims=False): Add up along axes, in the dtype of x" in text
+    text = told(k, "values_and_shapes-tanh", monkeypatch, tanh=lambda x: None)
+    assert "kernel tanh float16 [2, 3]: expected a buffer; got NoneType None." in text
+    text = told(k, "numbers-where", monkeypatch, where=lambda cond, x, y: np.where(cond, np.asarray(x), np.asarray(y)))
+    assert "A number has the dtype of the other operand." in text
+    text = told(k, "values_and_shapes-log", monkeypatch, log=np.log)
+    assert "due: no warning: results are IEEE 754's" in text
+
+
+def test_a_kernel_that_writes_over_its_operand_is_named_though_the_hosts_memory_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+
+    def add(x: Any, y: Any) -> Any:
+        fits = isinstance(x, np.ndarray) and x.flags.writeable and np.shape(x) == np.shape(y)
+        return np.add(x, y, out=x) if fits else np.add(x, y)
+
+    def from_host(host: Any, device: Any) -> Any:
+        made = given(host, device)
+        made.flags.writeable = False
+        return made
+
+    given = k.from_host
+    text = told(k, "operands-add", monkeypatch, add=add, from_host=from_host)
+    assert "kernel add float32 [2, 3]: it wrote over its operand 0." in text
+
+
+def test_a_kernel_that_cannot_take_its_arguments_is_named_with_both_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+    text = told(k, "signatures", monkeypatch, max=lambda x, *, axis=None: x, softmax=lambda x, dim: x)
+    assert "max: expected max(x, *, axis=None, keepdims=False); got max(x, *, axis=None): got an unexpected keyword argument" in text
+    assert "softmax: expected softmax(x, *, axis); got softmax(x, dim): " in text

@@ -80,6 +80,8 @@ class Op(Differentiable):
         self.operand = operand
         self.keeps_format, self.float8 = keeps_format, float8 or ("moved" if view else "")
         positional, star, self.attrs = signature(body)
+        if positional[:1] != ["k"]:
+            raise TypeError(f"op {self.name!r}: expected a body (k, operands..., /, *, attributes...); got ({', '.join(positional)}).")
         self.variadic = bool(star)
         self.inputs = positional[1:] + star
         self.fixed = frozenset(i for i, n in enumerate(self.inputs) if n in fixed)
@@ -140,7 +142,8 @@ def op(
     keeps_format: Callable[[int, Any], bool] | None = None,
     float8: str = "",
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
+    """Declare an operation by its body, `(k, operands..., /, *, attributes...)` with k the kernels; returns the function that
+    users call, with `.vjp`, `.no_grad` and `.op` on it.
 
     Args:
         result: the dtype rule (`promote`, `floating`, `comparison`, ...), by default the operands' common dtype.

@@ -377,6 +377,8 @@ def test_an_op_that_is_declared_wrongly_says_so():
                 made.vjp(**wrong)
         with pytest.raises(TypeError, match=f"'declared_wrongly' is defined twice: in {__name__} and in {__name__}. Give one"):
             op_module.op(name="declared_wrongly")(double)
+        with pytest.raises(TypeError, match=re.escape("op 'kernelless': expected a body (k, operands..., /, *, attributes...); got (x).")):
+            op_module.op(name="kernelless")(lambda x, /: x)
     finally:
         del op_module._ops["declared_wrongly"]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import inspect
 import json
 import re
 from importlib.resources import files
@@ -16,6 +17,7 @@ from typing import Any
 
 from mortice.backends import API, REQUIRED
 from mortice.backends.backend import REQUIRED_NAMES
+from mortice_conformance.new.template.backend import TemplateBackend
 
 KERNELS = ("plain", "todo")
 LICENSES = ("MIT", "Apache-2.0", "BSD-3-Clause", "LicenseRef-Proprietary")
@@ -78,6 +80,18 @@ def next_steps(folder: Path, over: str | None, kernels: str) -> str:
     width = max(len(command) for command, _ in steps)
     lines = [f"Wrote {folder}: the backend {name!r} in {written}. Next:", ""]
     return "\n".join(lines + [f"    {command:<{width}}   # {what}" for command, what in steps])
+
+
+def signature(kernel: str) -> inspect.Signature:
+    """Return how a kernel is called: a required one as the template takes it, a free one as the core's body does."""
+    _, *taken = inspect.signature(getattr(TemplateBackend, kernel)).parameters.values()
+    return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in taken])
+
+
+def must(kernel: str) -> str:
+    """Return how a required kernel is called and what it must do, in the template's words; "" of one that it has not."""
+    method = vars(TemplateBackend).get(kernel)
+    return f"{kernel}{signature(kernel)}: {inspect.getdoc(method)}" if method else ""
 
 
 def _names(name: str) -> dict[str, str]:

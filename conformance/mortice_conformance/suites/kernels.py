@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 
 from mortice.backends import DType
+from mortice.backends.backend import REQUIRED_NAMES
 from mortice.dtype import bool_
 from mortice.shape import Size
 from mortice.tensor import make
@@ -15,6 +17,7 @@ from mortice_conformance.catalog import representative
 from mortice_conformance.checks.behaviour import check_deterministic
 from mortice_conformance.checks.values import check_layouts, check_shapes, check_values
 from mortice_conformance.domain import Domain, bools, indices_into, nonzero, positive, real, shift, tied
+from mortice_conformance.new import signature
 from mortice_conformance.record import BINARY, BINARY_EDGES, EDGES, REDUCED, UNARY, UNARY_EDGES, Case, Sample
 from mortice_conformance.subject import Failure, Skip, Subject
 from mortice_conformance.suites import suite
@@ -42,11 +45,17 @@ def _pure(device: Any, name: str, operands: list[Any], attrs: dict[str, Any], va
     buffers = [(i, x) for i, x in enumerate(operands) if not isinstance(x, (bool, int, float, complex))]
     before = [k.to_host(x).tobytes() for _, x in buffers]
     out = getattr(k, name)(operands, **attrs) if variadic else getattr(k, name)(*operands, **attrs)
+    if type(out) in (type(None), bool, int, float, complex, tuple, list):
+        raise Failure(f"kernel {name} {' '.join(_shape(k, x) for x in operands)}: expected a buffer; got {type(out).__name__} {out!r}.")
     for (i, x), old in zip(buffers, before):
         if k.to_host(x).tobytes() != old:
             raise Failure(f"kernel {name} {k.dtype_of(x).name} {list(k.shape_of(x))}: it wrote over its operand {i}. Others still "
                           "use that memory: a kernel writes its result into memory of its own.")  # fmt: skip
     return make(out, device, k.dtype_of(out), Size(k.shape_of(out)))
+
+
+def _shape(k: Any, x: Any) -> str:
+    return repr(x) if isinstance(x, (bool, int, float, complex)) else f"{k.dtype_of(x).name} {list(k.shape_of(x))}"
 
 
 # What a failure of the written operands means most likely.
@@ -100,13 +109,16 @@ _binary("add", np.add, dtypes="buifc", kind="arithmetic", zeros=True)
 _binary("subtract", np.subtract, kind="arithmetic", zeros=True)
 _binary("multiply", np.multiply, dtypes="buifc", kind="arithmetic", zeros=True)
 _binary("divide", np.divide, nonzero, dtypes="fc", kind="arithmetic", zeros=True)
+_BY_ZERO = "Floats are divided by zero without an error: inf, -inf and nan."
 _ROUNDED = "The quotient was rounded up to a whole number before its floor was taken: (x - remainder(x, y)) / y is exact."
 _binary("floor_divide", np.floor_divide, nonzero, dtypes="uif", values=(), kind="exact",
         given=[(([1.0, -1.0, 7.0], [0.1, -0.1, 0.7]), {}, "f", _ROUNDED), *_exact([2**53 + 1, 2**62 + 1], [1, 3]),
+               (([1.0, -1.0, 0.0], [0.0, 0.0, 0.0]), {}, "f", _BY_ZERO),
                (([2**63 + 5], [2]), {}, ("uint64",), "Beyond 2**63 an unsigned number is not negative.")])  # fmt: skip
 _binary("remainder", np.remainder, nonzero, dtypes="uif", values=(),
         given=[(([5.0, -5.0, 5.0, -5.0], [_INF, _INF, -_INF, -_INF]), {}, "f",
                 "Divided by infinity a finite number stays, or becomes that infinity where the signs differ."),
+               (([1.0, 0.0], [0.0, 0.0]), {}, "f", "Divided by zero floats leave nan, without an error."),
                *_exact([2**53 + 1, 2**62 + 1], [2, 3])])  # fmt: skip
 _binary("pow", np.power, positive, real, dtypes="f", values=(0.5, 1.0, 2.0, 3.0),
         given=[(([-2.0, -1.5, -2.0, -8.0], [3.0, 2.0, -1.0, 0.5]), {}, "f",
@@ -259,7 +271,30 @@ def _named(sample: Sample) -> str:
     return sample.id
 
 
-@suite("kernel", 1, each=list(KERNELS.values()), to=_named)
+def _kernel(sample: Sample) -> list[str]:
+    return [sample.id.partition(":")[0]]
+
+
+@suite("kernel", 1)
+def check_signatures(subject: Subject) -> None:
+    """Take the arguments that the kernel is called with: those before * by position, the others by name."""
+    wrong = []
+    for name in (*REQUIRED_NAMES, *subject.backend.overridden):
+        try:
+            own = inspect.signature(getattr(subject.backend, name))
+        except ValueError:  # of a function in C that does not tell
+            continue
+        due = signature(name)
+        by_name = [p.name for p in due.parameters.values() if p.kind is p.KEYWORD_ONLY]
+        try:
+            own.bind(*[None] * (len(due.parameters) - len(by_name)), **dict.fromkeys(by_name))
+        except TypeError as error:
+            wrong.append(f"{name}: expected {name}{due}; got {name}{own}: {error}.")
+    if wrong:
+        raise Failure(" ".join(wrong))
+
+
+@suite("kernel", 1, each=list(KERNELS.values()), to=_named, due=_kernel)
 def check_values_and_shapes(subject: Subject, sample: Sample) -> None:
     """Compare with the reference in every dtype it must take, on usual, 0-d, empty and broadcast operands."""
     dtypes = sample.dtypes(subject.available)
@@ -273,7 +308,7 @@ def check_values_and_shapes(subject: Subject, sample: Sample) -> None:
         check_shapes(subject, sample, usual)
 
 
-@suite("kernel", 1, each=list(KERNELS.values()), to=_named)
+@suite("kernel", 1, each=list(KERNELS.values()), to=_named, due=_kernel)
 def check_operands(subject: Subject, sample: Sample) -> None:
     """Take operands of any memory order, leave them alone, give results memory of their own, and repeat them bit by bit."""
     dtype = representative(sample, subject.available)
@@ -302,7 +337,9 @@ def _check_repeated(subject: Subject, sample: Sample, dtype: DType) -> None:
 
 
 def _check_memory(subject: Subject, sample: Sample, case: Case, dtype: DType) -> None:
-    _, tensors = subject.operands(sample, case, dtype)
+    # As a program has them: made by a kernel. What `from_host` gives may be memory that nobody can write.
+    k, tensors = subject.backend, subject.operands(sample, case, dtype)[1]
+    tensors = [subject.wrap(k.copy(t._buffer), t.dtype) for t in tensors]
     before = [subject.bits(t) for t in tensors]
 
     def unchanged(what: str, advice: str) -> None:
@@ -312,13 +349,13 @@ def _check_memory(subject: Subject, sample: Sample, case: Case, dtype: DType) ->
 
     made = sample.apply(tensors, case.attrs)
     unchanged("the call", ". Return a new buffer.")
-    if subject.backend.mutable and sample.id not in _VIEWS:
+    if k.mutable and sample.id not in _VIEWS:
         for t in made:
-            subject.backend.setitem(t._buffer, (Ellipsis,), 1)
+            k.setitem(t._buffer, (Ellipsis,), 1)
         unchanged("a write to its result", ": they share memory. Return a copy where there is nothing to compute.")
 
 
-@suite("kernel", 1, each=_NUMBERS)
+@suite("kernel", 1, each=_NUMBERS, due=lambda name: [name])
 def check_numbers(subject: Subject, name: str) -> None:
     """Take a Python number as either operand; it has the other operand's dtype."""
     sample = KERNELS[name]
@@ -340,4 +377,7 @@ def check_numbers(subject: Subject, name: str) -> None:
             label = f"with the number {number} {'first' if numbers_first else 'second'}"
             case = Case(((2, 3),) * len(arrays), {}, label)
             want = sample.expected(case, arrays, dtype)
-            subject.compare(sample, case, dtype, [t], want, arrays)
+            try:
+                subject.compare(sample, case, dtype, [t], want, arrays)
+            except Failure as failure:
+                raise Failure(f"{failure} A number has the dtype of the other operand.") from None

@@ -54,7 +54,11 @@ def same(subject: Subject, what: str, t: Any, want: Any) -> None:
             raise Failure(f"{what}: expected {want.tolist()}; got {got.tolist()}.")
 
 
-@suite("storage", 0, each=NAMES)
+def _host(name: str) -> tuple[str, str]:
+    return "from_host", "to_host"
+
+
+@suite("storage", 0, each=NAMES, due=_host)
 def check_round_trip(subject: Subject, name: str) -> None:
     """Bring values to the device and back."""
     d = dtype_here(subject, name)
@@ -66,7 +70,7 @@ def check_round_trip(subject: Subject, name: str) -> None:
             raise Failure(f"{name} {shape}: the bits changed on the way to the device and back.")
 
 
-@suite("storage", 0, each=NAMES)
+@suite("storage", 0, each=NAMES, due=_host)
 def check_strided_host(subject: Subject, name: str) -> None:
     """Read host memory by its strides: transposed, stepped, reversed."""
     d = dtype_here(subject, name)
@@ -79,7 +83,7 @@ def check_strided_host(subject: Subject, name: str) -> None:
             same(subject, f"{name} {label}", subject.wrap(bring(host, subject.device), d), view)
 
 
-@suite("storage", 0, each=NAMES)
+@suite("storage", 0, each=NAMES, due=lambda name: ["full"])
 def check_full(subject: Subject, name: str) -> None:
     """Fill with a number, of a kind no higher than the dtype's."""
     d = dtype_here(subject, name)
@@ -89,7 +93,7 @@ def check_full(subject: Subject, name: str) -> None:
             same(subject, f"full {name} {shape} {value}", t, rounded(np.full(shape, value), d))
 
 
-@suite("storage", 0)
+@suite("storage", 0, due=lambda: ["arange"])
 def check_arange(subject: Subject) -> None:
     """Count up, down and by fractions."""
     for start, stop, step in ((0, 5, 1), (5, 0, -2), (0, 0, 1), (-3, 4, 3), (0.0, 1.0, 0.25), (2, 1030, 1)):
@@ -102,7 +106,7 @@ def check_arange(subject: Subject) -> None:
             same(subject, f"arange {start} {stop} {step} {name}", t, rounded(want, d))
 
 
-@suite("storage", 0, each=NAMES)
+@suite("storage", 0, each=NAMES, due=lambda name: ["astype"])
 def check_cast(subject: Subject, name: str) -> None:
     """Cast to every dtype: floats round to nearest, integers wrap, complex drops its imaginary part."""
     d = dtype_here(subject, name)
@@ -238,7 +242,7 @@ def check_made(subject: Subject) -> None:
             same(subject, name, t, want.astype(native(t.dtype)))
 
 
-@suite("storage", 0)
+@suite("storage", 0, due=lambda: ["device_of"])
 def check_devices(subject: Subject) -> None:
     """Move between all devices, and keep each tensor where it is."""
     d = dtype_here(subject, "float32")
@@ -291,9 +295,15 @@ def check_views(subject: Subject) -> None:
     want[:, 0], want[:, 3] = want[:, 0] + 1, want[:, 3] + 2
     flat[flat < 0] = 60
     want[want < 0] = 60
-    for label, t, w in (("base", base, want), ("reshape", flat, want.reshape(12)), ("flip", back, want[::-1]),
-                        ("transpose", turned, want.T), ("column", column, want[:, 1])):  # fmt: skip
-        same(subject, f"views: {label}", t, w.astype(np.float32))
+    try:
+        for label, t, w in (("base", base, want), ("reshape", flat, want.reshape(12)), ("flip", back, want[::-1]),
+                            ("transpose", turned, want.T), ("column", column, want[:, 1])):  # fmt: skip
+            same(subject, f"views: {label}", t, w.astype(np.float32))
+    except Failure as failure:
+        if subject.backend.mutable:
+            failure.add_note("as mutable is True: views, from getitem, reshape, permute_dims and broadcast_to, of the memory that "
+                             "setitem writes. Of a library that copies, mutable is False.")  # fmt: skip
+        raise
 
 
 # ---- writes in place ----

@@ -60,7 +60,7 @@ class TemplateBackend(Backend):
         return Buffer(data, host.shape, host.dtype, device)
 
     def to_host(self, x: Buffer) -> HostBuffer:
-        """Return the elements in host memory: anything with Python's buffer protocol, row-major."""
+        """Return the elements in host memory: anything with Python's buffer protocol, row-major, as a HostBuffer."""
         return HostBuffer(x.data.tobytes(), x.shape, x.dtype)
 
     def synchronize(self, device: Any) -> None:
@@ -249,11 +249,11 @@ class TemplateBackend(Backend):
     # ---- REQUIRED: reduction; axis is None, an int or a tuple of ints, and results keep the dtype ----
 
     def sum(self, x: Buffer, *, axis: Any = None, keepdims: bool = False) -> Buffer:
-        """Add up along axes: 0 of nothing; integers wrap."""
+        """Add up along axes, in the dtype of x: 0 of nothing; integers wrap."""
         return plain.reduce(sum, x, axis, keepdims)
 
     def prod(self, x: Buffer, *, axis: Any = None, keepdims: bool = False) -> Buffer:
-        """Multiply along axes: 1 of nothing; integers wrap."""
+        """Multiply along axes, in the dtype of x: 1 of nothing; integers wrap."""
         return plain.reduce(plain.product, x, axis, keepdims)
 
     def max(self, x: Buffer, *, axis: Any = None, keepdims: bool = False) -> Buffer:
@@ -269,13 +269,13 @@ class TemplateBackend(Backend):
         return plain.reduce(plain.first_largest, x, axis, keepdims, INT64)
 
     def cumulative_sum(self, x: Buffer, *, axis: int) -> Buffer:
-        """Add up along an axis, keeping each sum on the way."""
+        """Add up along an axis, in the dtype of x, keeping each sum on the way."""
         return plain.along(x, axis, plain.sums)
 
     # ---- REQUIRED: linear algebra and indexing ----
 
     def matmul(self, x: Buffer, y: Buffer) -> Buffer:
-        """Multiply matrices, of two axes or more: leading axes broadcast; a 1-D operand is a row, or a column."""
+        """Multiply matrices, of two axes or more, in their dtype: leading axes broadcast; a 1-D operand is a row, or a column."""
         return plain.matmul(x, y)
 
     def take(self, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:
