@@ -114,6 +114,13 @@ def test_a_copy_has_memory_of_its_own():
     assert isinstance(twin.first.weight, nn.Parameter) and twin.first.weight.requires_grad
 
 
+def test_a_module_that_lacks_tables_as_in_old_files_is_pickled_and_has_them_again():
+    layer = nn.Linear(2, 1)
+    del layer._forward_pre_hooks, layer._state_dict_hooks, layer._load_state_dict_pre_hooks, layer._non_persistent_buffers_set
+    again = pickle.loads(pickle.dumps(layer))
+    assert again(mt.ones(2)).shape == (1,) and again.weight.equal(layer.weight) and "_forward_pre_hooks" in vars(again)
+
+
 def test_pickling_keeps_values_types_and_names():
     net = small()
     twin = pickle.loads(pickle.dumps(net))
