@@ -419,3 +419,9 @@ def test_an_op_that_is_an_attribute_of_a_module_is_called_without_the_module():
 
 def test_a_buffer_is_printed_as_the_tensor_that_it_is():
     assert repr(nn.Buffer(mt.ones(2))) == repr(mt.ones(2))
+
+
+def test_unflatten_takes_a_dim_that_is_numpy_s():
+    assert nn.Unflatten(np.int64(1), (2, 2))(mt.ones(3, 4)).shape == (3, 2, 2)
+    with pytest.raises(TypeError, match="unflattened_size must be tuple of ints, but found element of type tuple at pos 0"):
+        nn.Unflatten("features", (("height", 2), ("width", 2)))
