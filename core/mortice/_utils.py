@@ -10,8 +10,9 @@ from mortice.accelerator import get_device_module as _get_device_module  # noqa:
 from mortice.serialize.reading import _parameter as _rebuild_parameter
 from mortice.serialize.reading import _rebuild_tensor as _rebuild_tensor_v2
 from mortice.serialize.reading import _rebuild_tensor_v3
+from mortice.utils.data.worker import ExceptionWrapper
 
-__all__ = ["_rebuild_parameter", "_rebuild_tensor_v2", "_rebuild_tensor_v3"]
+__all__ = ["ExceptionWrapper", "_rebuild_parameter", "_rebuild_tensor_v2", "_rebuild_tensor_v3"]
 
 
 def _element_size(dtype: Any) -> int:

@@ -152,6 +152,8 @@ def _compare_sparse(a: Any, e: Any, how: _How) -> str | None:
     if a.is_sparse and a.is_coalesced() != e.is_coalesced():
         a, e = a.coalesce(), e.coalesce()
     kind = str(a.layout)[-3:].upper()
+    if a.is_sparse and a.sparse_dim() != e.sparse_dim():
+        return f"The number of sparse dimensions in sparse COO tensors does not match: {a.sparse_dim()} != {e.sparse_dim()}"
     if a._nnz() != e._nnz():
         return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {e._nnz()}"
     for (name, x), y in zip(a._buffer.parts.items(), e._buffer.parts.values()):
@@ -232,26 +234,28 @@ def make_tensor(
     size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
     exact = dtype.kind in "bui"
     if noncontiguous and memory_format is not None:
-        raise ValueError(f"make_tensor: expected noncontiguous or memory_format; got both, {memory_format}.")
+        text = "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got"
+        raise ValueError(f"{text} {noncontiguous=} and {memory_format=}")
     if requires_grad and exact:
-        raise ValueError(f"make_tensor: requires_grad=True is not supported for boolean and integral dtypes; got {dtype}.")
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     noncontiguous = noncontiguous and math.prod(size) > 1
     if noncontiguous:
         size = (*size[:-1], 2 * size[-1])
     bottom, top = _range(dtype, low, high)
     if exact:
-        made = mortice.randint(math.ceil(bottom), math.ceil(top), size, device=device).to(dtype)
+        made = mortice.randint(math.ceil(bottom), math.ceil(top), size, dtype=dtype, device=device)
     else:
-        made = mortice.rand(size, dtype=dtype, device=device) * (top - bottom)
-        made = made + (complex(bottom, bottom) if dtype.is_complex else bottom)
-    if exclude_zero:
-        tiny = 1 if exact else mortice.finfo(dtype).tiny
-        made = made.masked_fill(made == 0, complex(tiny, tiny) if dtype.is_complex else tiny)
+        made = mortice.empty(size, dtype=dtype if dtype.itemsize > 1 else mortice.float32, device=device)
+        scale = 2 if top - bottom >= mortice.finfo(made.dtype).max else 1  # uniform_ takes no wider interval
+        (mortice.view_as_real(made) if dtype.is_complex else made).uniform_(bottom / scale, top / scale).mul_(scale)
+        made = made.to(dtype)
     if noncontiguous:
-        made = made[..., ::2]
-    if memory_format is not None:
+        made = made[..., 1::2]
+    elif memory_format is not None:
         made = made.clone(memory_format=memory_format)
-    return made if exact else made.detach().requires_grad_(requires_grad)
+    if exclude_zero:
+        made[made == 0] = 1 if exact else mortice.finfo(dtype).tiny
+    return made.requires_grad_(requires_grad)
 
 
 def _range(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -266,15 +270,16 @@ def _range(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
         least, most, usual = mortice.finfo(dtype).min, mortice.finfo(dtype).max, (-9, 9)
     low, high = usual[0] if low is None else low, usual[1] if high is None else high
     if low != low or high != high:
-        raise ValueError(f"make_tensor: low and high cannot be NaN, but got low={low} and high={high}")
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low > high or (low == high and dtype.kind in "bui"):
-        raise ValueError(f"make_tensor: low must be less than high, but got {low} >= {high}")
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low == high:
-        text = "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated. Use torch.full."
-        warn(text, FutureWarning)
+        text = "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated since 2.1"
+        warn(f"{text} and will be removed in 2.3. Use `torch.full(...)` instead.", FutureWarning)
         return (min(max(low, least), most),) * 2
     if high < least or low >= most:
-        raise ValueError(f"make_tensor: the interval is [{low}, {high}), but {dtype} only supports [{least}, {most})")
+        text = f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype}"
+        raise ValueError(f"{text} only supports [{least}, {most})")
     return min(max(low, least), most), min(max(high, least), most)
 
 

@@ -217,6 +217,20 @@ def test_tensors_are_joined_and_split_for_sending() -> None:
     assert [[t.numel() for t in held] for held in lists] == [[6, 1], [4, 1], [2]]
 
 
+def test_what_a_thread_raised_is_raised_again_where_it_is_awaited() -> None:
+    from mortice._utils import ExceptionWrapper
+
+    for number, kind in (("1", KeyError), ("one", ValueError)):
+        try:
+            {}[int(number)]
+        except Exception:
+            kept = pickle.loads(pickle.dumps(ExceptionWrapper(where="in replica 0 on device 0")))
+        assert kept.exc_type is kind and kept.exc_msg.startswith("Traceback (most recent call last):")
+        with pytest.raises(kind) as error:
+            kept.reraise()
+        assert str(error.value) == f"Caught {kind.__name__} in replica 0 on device 0.\nOriginal {kept.exc_msg}"
+
+
 def test_tolerances_are_those_of_the_loosest_dtype() -> None:
     found = mt.testing.get_tolerances(mt.ones(1), mt.ones(1, dtype=mt.float16), rtol=None, atol=None)
     assert found == (1e-3, 1e-5) and mt.testing.get_tolerances(1.0, rtol=0.1, atol=0.2) == (0.1, 0.2)

@@ -562,6 +562,8 @@ def test_assert_close_says_where_and_by_how_much() -> None:
             "mapping: ['a']")),
         (lambda: close([1], [1, 2]), "The length of the sequences mismatch: 1 != 2"),
         (lambda: close(True, False), "Booleans mismatch: True is not False"),
+        (lambda: close(mt.ones(2, 3).to_sparse(), mt.ones(2, 3).to_sparse(1)),
+            "The number of sparse dimensions in sparse COO tensors does not match: 2 != 1"),
         (lambda: close(t([2.0]), t([1.0]), msg="mine"), "mine"),
         (lambda: close(True, False, msg=lambda found: "so: " + found), "so: Booleans mismatch: True is not False"),
     ):  # fmt: skip
@@ -597,9 +599,18 @@ def test_make_tensor_makes_what_it_is_asked_for() -> None:
     assert x.requires_grad and x.abs().max().item() <= 1
     assert not make(4, 4, dtype=mt.int64, noncontiguous=True).is_contiguous()
     assert bool((make(50, dtype=mt.uint8, exclude_zero=True) != 0).all()) and make(2, dtype=mt.bool).dtype is mt.bool
-    for options in ({"requires_grad": True}, {"low": 5, "high": 5}, {"low": 300, "high": 400}, {"low": float("nan")}):
-        with pytest.raises(ValueError, match="make_tensor: "):
+    for options, text in (
+        ({"requires_grad": True}, "`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype="),
+        ({"low": 5, "high": 5}, "`low` must be less than `high`, but got 5 >= 5"),
+        ({"low": 300, "high": 400}, r"The value interval specified by `low` and `high` is \[300, 400\), but .* only supports \[0, 256\)"),
+        ({"low": float("nan")}, "`low` and `high` cannot be NaN, but got low=nan and high=10"),
+        ({"noncontiguous": True, "memory_format": mt.preserve_format}, "`noncontiguous` and `memory_format` are mutually exclusive"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
             make(2, dtype=mt.uint8, **options)
     for dtype, value in ((mt.float32, 2.0), (mt.complex64, 2 + 2j)):
         with pytest.warns(FutureWarning, match="Passing `low==high`"):
             assert make(3, dtype=dtype, low=2, high=2).tolist() == [value] * 3
+    assert make(50, dtype=mt.complex64, low=0, high=1e-40, exclude_zero=True).shape == (50,)
+    wide = make(50, dtype=mt.float32, low=float("-inf"), high=float("inf"))
+    assert bool(wide.isfinite().all()) and make(4, dtype=mt.float8_e5m2).dtype is mt.float8_e5m2

@@ -495,6 +495,7 @@ def test_workers_are_seeded_by_the_loader_s_generator():
     def make(i):
         info = get_worker_info()
         assert (info.num_workers, info.dataset.n) == (2, 4) and "seed=" in repr(info)
+        assert (info.rng, info.worker_method) == (None, "multiprocessing")
         return [info.id, info.seed, random.getrandbits(30), mt.randint(0, 1 << 30, ()).item()]
 
     def run(seed, **options):

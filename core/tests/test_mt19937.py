@@ -53,6 +53,11 @@ DRAWN: dict[str, tuple[Callable[[], Any], Any]] = {
     "rand of bfloat16 ends below 1": (lambda: mt.rand(2000, dtype=mt.bfloat16).max(), 0.99609375),
     "Linear of bfloat16": (lambda: mt.nn.Linear(2, 2, dtype=mt.bfloat16).weight.detach(), [
         [0.466796875, -0.52734375], [0.578125, 0.453125]]),
+    "make_tensor, not contiguous": (lambda: mt.testing.make_tensor(3, dtype=mt.float32, noncontiguous=True), [
+        -6.730003356933594, 5.758686542510986, -6.900385856628418]),
+    "make_tensor of complex64": (lambda: mt.testing.make_tensor(2, dtype=mt.complex64), [
+        (5.944533824920654-6.730003356933594j), (7.334454536437988+5.758686542510986j)]),
+    "make_tensor of uint8": (lambda: mt.testing.make_tensor(4, dtype=mt.uint8), [1, 4, 7, 5]),
     "dropout": (lambda: mt.nn.functional.dropout(mt.ones(6), 0.5), [0.0, 2.0, 2.0, 2.0, 2.0, 0.0]),
     "Linear": (lambda: mt.nn.Linear(2, 2).weight.detach(), [
         [0.46704667806625366, -0.5287590026855469], [0.5762491226196289, 0.4524451494216919]]),

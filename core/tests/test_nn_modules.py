@@ -114,6 +114,13 @@ def test_a_copy_has_memory_of_its_own():
     assert isinstance(twin.first.weight, nn.Parameter) and twin.first.weight.requires_grad
 
 
+def test_a_module_that_lacks_tables_as_in_old_files_is_pickled_and_has_them_again():
+    layer = nn.Linear(2, 1)
+    del layer._forward_pre_hooks, layer._state_dict_hooks, layer._load_state_dict_pre_hooks, layer._non_persistent_buffers_set
+    again = pickle.loads(pickle.dumps(layer))
+    assert again(mt.ones(2)).shape == (1,) and again.weight.equal(layer.weight) and "_forward_pre_hooks" in vars(again)
+
+
 def test_pickling_keeps_values_types_and_names():
     net = small()
     twin = pickle.loads(pickle.dumps(net))
@@ -412,3 +419,9 @@ def test_an_op_that_is_an_attribute_of_a_module_is_called_without_the_module():
 
 def test_a_buffer_is_printed_as_the_tensor_that_it_is():
     assert repr(nn.Buffer(mt.ones(2))) == repr(mt.ones(2))
+
+
+def test_unflatten_takes_a_dim_that_is_numpy_s():
+    assert nn.Unflatten(np.int64(1), (2, 2))(mt.ones(3, 4)).shape == (3, 2, 2)
+    with pytest.raises(TypeError, match="unflattened_size must be tuple of ints, but found element of type tuple at pos 0"):
+        nn.Unflatten("features", (("height", 2), ("width", 2)))

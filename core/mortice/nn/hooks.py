@@ -73,8 +73,8 @@ class _WrappedHook:
 
 def options_beside(module: Any) -> dict[str, Any]:
     """Return PyTorch's tables of options that a module's hooks have, by the names of its attributes."""
-    names = [beside for table, places in _BESIDE.items() if getattr(module, table).options for beside in places.values()]
-    return {name: getattr(module, name) for name in names}
+    held = [places for table, places in _BESIDE.items() if table in module.__dict__ and module.__dict__[table].options]
+    return {beside: getattr(module, beside) for places in held for beside in places.values()}
 
 
 def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:

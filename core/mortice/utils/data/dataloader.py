@@ -18,7 +18,7 @@ from mortice.utils.data.dataset import Dataset, IterableDataset  # noqa: F401
 from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, fetcher, generators_kept
 from mortice.utils.data.pool import Workers
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from mortice.utils.data.worker import WorkerError
+from mortice.utils.data.worker import ExceptionWrapper
 
 T = TypeVar("T", covariant=True)
 _collate_fn_t = Callable[[list[T]], Any]
@@ -328,7 +328,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask(None if in_order else worker)
             if ended:
                 continue
-            if isinstance(data, WorkerError):
+            if isinstance(data, ExceptionWrapper):
                 data.reraise()
             return data
         if not self._loader.persistent_workers:

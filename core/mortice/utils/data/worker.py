@@ -24,40 +24,44 @@ GRACE = 2.0  # seconds that a worker has to finish what it is doing when it is n
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Who a worker is: its id, the number of workers, its seed, and its copy of the dataset."""
+    """Who a worker is: its id, the number of workers, its seed, and its copy of the dataset; PyTorch's threads fill the rest."""
 
     id: int
     num_workers: int
     seed: int
     dataset: Any
+    rng: Any = None
+    worker_method: str | None = "multiprocessing"
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
     """Return the WorkerInfo of this worker process, None in the main process."""
-    return _info
+    return _worker_info
 
 
-class WorkerError:
-    """An exception of a worker: its type, and its traceback as text."""
+class ExceptionWrapper:
+    """An exception of a worker, by default the one being handled: its type, and its traceback as text."""
 
-    def __init__(self, where: str, error: BaseException) -> None:
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        error: Any = (exc_info or sys.exc_info())[1]
         kind = type(error)
-        text = "".join(traceback.format_exception(error))
-        self.text = f"Caught {kind.__name__} {where}.\nOriginal {text}"
+        self.exc_msg = "".join(traceback.format_exception(error))
+        self.where = f"{kind.__name__} {where}"
         # A StopIteration would end the consumer's loop as if nothing had happened.
-        self.kind: Any = RuntimeError if issubclass(kind, StopIteration) or not _can_travel(kind) else kind
+        self.exc_type: Any = RuntimeError if issubclass(kind, StopIteration) or not _can_travel(kind) else kind
 
     def reraise(self) -> None:
         """Raise the same type, with the worker's traceback in its text; RuntimeError where that cannot be made."""
-        if self.kind is KeyError:
-            raise KeyError(_Multiline(self.text))
+        text = f"Caught {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(_Multiline(text))
         try:
-            error = self.kind(self.text)
+            error = self.exc_type(text)
         except Exception:
-            error = RuntimeError(self.text)
+            error = RuntimeError(text)
         raise error
 
 
@@ -114,7 +118,7 @@ def run(
     backend: str, engine: str,
 ) -> None:  # fmt: skip
     """Answer each task with a batch, an error or the end of the stream, until the parent closes the connection."""
-    global _info
+    global _worker_info
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sender = Sender(connection)
@@ -125,14 +129,14 @@ def run(
     seed_everything(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(_generate_state(base_seed, worker_id))
-    _info = WorkerInfo(worker_id, num_workers, seed, dataset)
+    _worker_info = WorkerInfo(worker_id, num_workers, seed, dataset)
     where = f"in DataLoader worker process {worker_id}"
     problem = fetcher = begun = None
     try:
         if init_fn is not None:
             init_fn(worker_id)
-    except Exception as error:
-        problem = WorkerError(where, error)
+    except Exception:
+        problem = ExceptionWrapper(where=where)
     while (task := inbox.get()) is not None:
         pass_number, number, indices, batch_seed, returned = task
         sender.free += returned
@@ -145,8 +149,8 @@ def run(
                     begun, fetcher = pass_number, None
                     fetcher = make_fetcher(dataset)
                 data = EndOfStream() if fetcher is None else fetcher(indices, batch_seed)
-            except Exception as error:
-                data = WorkerError(where, error)
+            except Exception:
+                data = ExceptionWrapper(where=where)
         try:
             _answer(sender, (pass_number, number), data, where)
         except (BrokenPipeError, ConnectionResetError):
@@ -159,5 +163,5 @@ def _answer(sender: Sender, label: Any, data: Any, where: str) -> None:
         sender.send(label, data)
     except (BrokenPipeError, ConnectionResetError):
         raise
-    except Exception as error:  # what the dataset returned cannot be pickled
-        sender.send(label, WorkerError(where, error))
+    except Exception:  # what the dataset returned cannot be pickled
+        sender.send(label, ExceptionWrapper(where=where))
