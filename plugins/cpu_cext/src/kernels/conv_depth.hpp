@@ -36,6 +36,24 @@ template <class T>
 static void depth_stage(const ConvDepth<T> &d, T *tile, const T *from, int64_t channels, int64_t y, int64_t rows) {
     constexpr int L = LANES<T>;
     int64_t s = d.spread[0], low = most(0, ceil_div(y - d.before[0], s)), high = least(d.in[0], ceil_div(y + rows - d.before[0], s));
+    if (d.last && s == 1 && d.spread[1] == 1) {
+        // Rows as they lie: what is around them is set to zero, and nothing twice.
+        const int64_t first = most(0, -d.before[1]), left = least(d.pitch, d.before[1] + first);
+        const int64_t end = most(first, least(d.in[1], d.pitch - d.before[1])), right = least(d.pitch, d.before[1] + end);
+        for (int64_t r = 0; r < rows; r++, tile += d.pitch * L) {
+            const int64_t row = y + r - d.before[0];
+            const bool inside = row >= low && row < high;
+            zeros(tile, (inside ? left : d.pitch) * L);
+            if (!inside) continue;
+            const T *at = from + (row * d.in[1] + first) * d.channels;
+            if (channels == L)
+                for (int64_t p = left; p < right; p++, at += d.channels) store(tile + p * L, load(at));
+            else
+                for (int64_t p = left; p < right; p++, at += d.channels) store(tile + p * L, load_part(at, channels));
+            zeros(tile + right * L, (d.pitch - right) * L);
+        }
+        return zeros(tile, ACROSS * d.stride[1] * L);
+    }
     zeros(tile, (rows * d.pitch + ACROSS * d.stride[1]) * L);
     int64_t area = d.in[0] * d.in[1], column = 0, row = d.before[0] + low * s - y;
     for (int64_t p = low * d.in[1]; p < high * d.in[1]; p += L) {
@@ -122,20 +140,19 @@ template <class T> static void depth_band(const ConvDepth<T> &d, T *room, int64_
             start = ((d.before[0] - y - r) % every + every) % every;
         }
         const T *from = tile + r * d.stride[0] * d.pitch * L;
-        T *to = line + r * d.size[1] * L;
+        T *to = d.last ? line : line + r * d.size[1] * L;
         for (int64_t x = 0; x < d.size[1]; x += ACROSS) {
             const T *window = from + x * d.stride[1] * L;
             if (d.size[1] - x > 4) depth_places<T, ACROSS>(d, window, filters, start, every, to + x * L);
             else depth_places<T, 4>(d, window, filters, start, every, to + x * L);
         }
+        if (!d.last) continue;
+        T *out = d.out + at + (first + r * d.size[1]) * d.channels;
+        for (int64_t p = 0; p < d.size[1]; p++, out += d.channels)
+            if (channels == L) store(out, load(line + p * L));
+            else copy_exact(out, line + p * L, channels);
     }
-    if (d.last) {
-        T *to = d.out + at + first * d.channels;
-        for (int64_t p = 0; p < places; p++, to += d.channels)
-            if (channels == L) store(to, load(line + p * L));
-            else copy_exact(to, line + p * L, channels);
-        return;
-    }
+    if (d.last) return;
     for (int64_t p = 0; p < places; p += L) {
         T turned[L * L];
         int64_t n = least(L, places - p);
