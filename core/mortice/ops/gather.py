@@ -352,7 +352,7 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
 # What is missing, or has NumPy's name, the functions see to.
 
 
-_SURELY = {float32: 3e38, float64: 3e38, int64: 1 << 63}  # below it a number surely fits
+_SURELY: dict[Any, Any] = {float32: 3e38, float64: 3e38, int64: 1 << 63}  # below it a number surely fits
 
 
 def _scattered(
