@@ -154,6 +154,25 @@ def test_in_place_forms():
     assert mt.ones(2, 2).put_(mt.tensor([3, 0]), mt.tensor([8.0, 9.0])).tolist() == [[9, 1], [1, 8]]
 
 
+def test_a_number_is_put_in_places_past_the_function_where_it_surely_fits():
+    x, index = mt.zeros(2, 3, dtype=mt.int64), mt.tensor([[2], [0]])
+    assert x.scatter_(1, index, 7).tolist() == [[0, 0, 7], [7, 0, 0]]
+    assert "scatter" not in asked(lambda: x.scatter_(1, index, 8)) and x.tolist() == [[0, 0, 8], [8, 0, 0]]
+    assert x.scatter_(1, index, -(2**63)).tolist() == [[0, 0, -(2**63)], [-(2**63), 0, 0]]
+    assert x.scatter_(1, index, 2.9).tolist() == [[0, 0, 2], [2, 0, 0]]
+    with pytest.raises(RuntimeError, match="cannot be converted to type"):
+        x.scatter_(1, index, 2**63)
+    assert x.tolist() == [[0, 0, 2], [2, 0, 0]] and x.scatter_(1, index, True).tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_one_hot_lies_row_by_row_and_goes_through_vmap():
+    one_hot = mt.nn.functional.one_hot
+    made = one_hot(mt.tensor([[0, 1], [2, 3], [1, 0]]).T)
+    assert made.tolist() == [[[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]], [[0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]]]
+    assert made.is_contiguous() and made.dtype is mt.int64
+    assert mt.vmap(lambda v: one_hot(v, 3))(mt.tensor([[0, 1], [2, 2]])).tolist() == [[[1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]]
+
+
 @pytest.mark.needs("strides")
 def test_positions_lie_in_memory_as_pytorch_s_do():
     x = mt.tensor([[0, 3], [4, 0]])

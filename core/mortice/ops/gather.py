@@ -352,12 +352,17 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
 # What is missing, or has NumPy's name, the functions see to.
 
 
+_SURELY: dict[Any, Any] = {float32: 3e38, float64: 3e38, int64: 1 << 63}  # below it a number surely fits
+
+
 def _scattered(
     input: Any, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: Any = None, **more: Any
 ) -> Any:
     src = value if src is None else src
-    if src.__class__ in REAL and isinstance(index, TensorBase) and input.dtype in (float32, float64) and -3e38 < src < 3e38:
-        src = filled("scatter", index.shape, src, input.dtype, input._device)  # a number that surely fits
+    if src.__class__ in REAL and isinstance(index, TensorBase):
+        most = _SURELY.get(input.dtype)
+        if most is not None and -most < src < most and (src.__class__ is int or input.dtype is not int64):
+            src = filled("scatter", index.shape, src, input.dtype, input._device)
     return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None and not more else None
 
 

@@ -151,20 +151,21 @@ bool channels_last(const Array &x) {
     return x.strides()[1] > 0;
 }
 
-static Ref make_channels_last(const Array &x, DType dtype) {
-    Ref y = make(dtype, x.ndim, x.shape());
+Ref make_channels_last(DType dtype, int ndim, const int64_t *shape) {
+    Ref y = make(dtype, ndim, shape);
     int64_t step = 1;
-    for (int i = 0; i < x.ndim; i++) {
-        int d = axis_of_last(i, x.ndim);
+    for (int i = 0; i < ndim; i++) {
+        int d = axis_of_last(i, ndim);
         y->strides()[d] = step;
-        step *= x.shape()[d];
+        step *= shape[d];
     }
     y->contiguous = row_major(*y);
     return y;
 }
 
 Ref with_channels_last(Array &x) {
-    Ref y = make_channels_last(x, x.dtype);
+    if (channels_last(x) && is_dense(x)) return Ref::share(&x);
+    Ref y = make_channels_last(x.dtype, x.ndim, x.shape());
     assign(*y, x);
     return y;
 }

@@ -111,7 +111,8 @@ bool same_shape(const Array &x, const Array &y);
 bool is_dense(const Array &x);  // a permuted row-major array: no gaps, no overlap
 // Whether x is no row-major array and its channels (axis 1 of 4 or 5) lie closest together, as PyTorch judges it.
 bool channels_last(const Array &x);
-Ref with_channels_last(Array &x);  // a copy
+Ref make_channels_last(DType dtype, int ndim, const int64_t *shape);  // a new array with them last
+Ref with_channels_last(Array &x);  // itself where they lie so without gaps, else a copy
 bool may_overlap(const Array &x, const Array &y);
 int64_t count(int ndim, const int64_t *shape);  // throws for a product beyond the address space
 

@@ -42,7 +42,7 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
 
 // A single window, which is the whole image: products of matrices.
 bool is_product(const Window &w) {
-    bool whole = w.groups == 1;
+    bool whole = w.groups == 1 && !w.last;
     for (int i = 0; i < 3; i++)
         whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i] && w.filter[i] == w.kernel[i];
     return whole;
@@ -74,6 +74,7 @@ constexpr int64_t OUTER_GRADIENTS = 1 << 16;
 // ---- one channel a group ----
 
 constexpr int64_t TILE_BYTES = 96 << 10;        // of a padded band: near enough to be read again for each tap
+constexpr int64_t LAST_BYTES = 256 << 10;
 constexpr int64_t MOST_TILE_BYTES = 512 << 10;  // longer rows are left to the general way, which cuts them
 
 // Sets up all but the operands; false where channels are too few to fill vectors, or rows too long, or in double.
@@ -82,7 +83,7 @@ template <class T> bool depthwise(const Window &w, bool backward, ConvDepth<T> &
     if (!set.depth || w.inputs != 1 || w.outputs != 1 || 2 * w.groups < set.lanes || w.kernel[0] != 1 || w.size[0] != 1 || w.count[0] != 1 ||
         w.padding[0] != 0)
         return false;
-    d.samples = w.samples, d.channels = w.groups;
+    d.samples = w.samples, d.channels = w.groups, d.last = w.last;
     int64_t reach[2];
     for (int a = 0; a < 2; a++) {
         d.kernel[a] = w.kernel[a + 1], d.dilation[a] = w.dilation[a + 1];
@@ -97,6 +98,10 @@ template <class T> bool depthwise(const Window &w, bool backward, ConvDepth<T> &
     int64_t row = d.pitch * set.lanes * static_cast<int64_t>(sizeof(T));
     if ((reach[0] + 1) * row > MOST_TILE_BYTES) return false;
     d.band = std::clamp<int64_t>((TILE_BYTES / row - reach[0] - 1) / d.stride[0] + 1, 1, d.size[0]);
+    if (w.last) {  // a band of all channels stays in a second-level cache
+        int64_t rows = LAST_BYTES / (d.in[1] * d.channels * static_cast<int64_t>(sizeof(T)));
+        d.band = std::clamp<int64_t>((rows - reach[0]) / d.stride[0], std::min(reach[0] + 1, d.band), d.band);
+    }
     d.bands = (d.size[0] + d.band - 1) / d.band;
     d.band = (d.size[0] + d.bands - 1) / d.bands;
     d.bands = (d.size[0] + d.band - 1) / d.band;
@@ -260,7 +265,7 @@ template <class T> void general(const Window &w, bool backward, const T *source,
 template <class T> void conv_of(const Window &whole, const T *x, const T *weight, T *out) {
     Window w = whole;
     int64_t first = crop(w);
-    if (!is_product(w) && few_windows(w, FEW_WINDOWS)) return conv_of_few(whole, x, weight, out);
+    if (!is_product(w) && !w.last && few_windows(w, FEW_WINDOWS)) return conv_of_few(whole, x, weight, out);
     weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
@@ -274,7 +279,7 @@ template <class T> void conv_of(const Window &whole, const T *x, const T *weight
 template <class T> void input_grad_of(const Window &whole, const T *g, const T *weight, T *out) {
     Window w = whole;
     int64_t first = crop(w);
-    if (!is_product(w) && few_windows(w, FEW_GRADIENTS)) return input_grad_of_few(whole, g, weight, out);
+    if (!is_product(w) && !w.last && few_windows(w, FEW_GRADIENTS)) return input_grad_of_few(whole, g, weight, out);
     weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
@@ -504,16 +509,26 @@ bool empty(int n, const int64_t *shape) {
     return false;
 }
 
-template <class F, class D> Ref compute(Array &a, Array &b, int nd, const int64_t *shape, F floats, D doubles) {
+// Whether images with their channels last are taken as they lie: what else there is turns them.
+template <class T> bool takes_last(Window w, bool backward) {
+    crop(w);
+    ConvDepth<T> d;
+    return is_points(w) || depthwise(w, backward, d);
+}
+
+// Of the image a, and of b: filters, or with `images` another image, for filters. Channels stay last where they are taken so.
+template <class F> Ref compute(Array &a, Array &b, Window &w, int nd, const int64_t *shape, bool images, bool backward, F of) {
     DType wide = is_half(a.dtype) ? F32 : a.dtype;
     if (a.size == 0 || b.size == 0 || empty(nd + 2, shape)) return make_zeros(a.dtype, nd + 2, shape);
-    Ref x = converted(a, wide), y = converted(b, wide);
-    x = contiguous(*x), y = contiguous(*y);
-    Ref out = make(wide, nd + 2, shape);
+    if (nd == 2 && wide == a.dtype && (channels_last(a) || (images && channels_last(b))))
+        w.last = wide == F32 ? takes_last<float>(w, backward) : takes_last<double>(w, backward);
+    const auto lying = [&](Array &x, bool last) { return last ? with_channels_last(x) : contiguous(*converted(x, wide)); };
+    Ref x = lying(a, w.last), y = lying(b, w.last && images);
+    Ref out = w.last && !images ? make_channels_last(wide, nd + 2, shape) : make(wide, nd + 2, shape);
     if (wide == F32)
-        floats(x->as<float>(), y->as<float>(), out->as<float>());
+        of(x->as<float>(), y->as<float>(), out->as<float>());
     else
-        doubles(x->as<double>(), y->as<double>(), out->as<double>());
+        of(x->as<double>(), y->as<double>(), out->as<double>());
     return wide == a.dtype ? std::move(out) : converted(*out, a.dtype);
 }
 
@@ -527,8 +542,7 @@ PyObject *conv_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Window v = window_of(nd, x.shape(), w.shape(), nullptr, a + 2);
     int64_t shape[5] = {x.shape()[0], w.shape()[0]};
     for (int i = 0; i < nd; i++) shape[2 + i] = v.count[3 - nd + i];
-    return compute(x, w, nd, shape, [&](auto *p, auto *q, auto *o) { conv_of<float>(v, p, q, o); },
-                   [&](auto *p, auto *q, auto *o) { conv_of<double>(v, p, q, o); }).release();
+    return compute(x, w, v, nd, shape, false, false, [&](auto *p, auto *q, auto *o) { conv_of(v, p, q, o); }).release();
 }
 
 PyObject *input_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -541,8 +555,7 @@ PyObject *input_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     int64_t shape[MAX_NDIM];
     if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_input_grad: x_shape does not fit g.");
     Window v = window_of(nd, shape, w.shape(), g.shape(), a + 3);
-    return compute(g, w, nd, shape, [&](auto *p, auto *q, auto *o) { input_grad_of<float>(v, p, q, o); },
-                   [&](auto *p, auto *q, auto *o) { input_grad_of<double>(v, p, q, o); }).release();
+    return compute(g, w, v, nd, shape, false, true, [&](auto *p, auto *q, auto *o) { input_grad_of(v, p, q, o); }).release();
 }
 
 PyObject *weight_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -555,8 +568,7 @@ PyObject *weight_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
     int64_t shape[MAX_NDIM];
     if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_weight_grad: w_shape does not fit g.");
     Window v = window_of(nd, x.shape(), shape, g.shape(), a + 3);
-    return compute(g, x, nd, shape, [&](auto *p, auto *q, auto *o) { weight_grad_of<float>(v, p, q, o); },
-                   [&](auto *p, auto *q, auto *o) { weight_grad_of<double>(v, p, q, o); }).release();
+    return compute(g, x, v, nd, shape, true, false, [&](auto *p, auto *q, auto *o) { weight_grad_of(v, p, q, o); }).release();
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Window {
     int64_t size[3], count[3];                 // of its input and its output
     int64_t kernel[3], stride[3], padding[3], dilation[3];
     int64_t filter[3];                         // the filters' own sizes, of which the kernel may be a part
+    bool last;                                 // channels are last in memory: for windows that are places, or of one channel a group
     int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
     int64_t filter_taps() const { return filter[0] * filter[1] * filter[2]; }
 };

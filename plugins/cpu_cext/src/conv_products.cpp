@@ -14,12 +14,15 @@ constexpr int64_t POINTS_OUTPUTS = 48, POINTS_CHANNELS = 8, POINTS_PLACES = 96; 
 constexpr int64_t PATCHES = 16;        // windows of a sample that are worth a product
 constexpr double POINTS_WORK = 1.6e7;  // multiply-adds of a task
 
-// Places side by side, each a window.
+}  // namespace
+
 bool is_points(const Window &w) {
     bool fit = w.groups == 1 && w.filter_taps() == 1;
     for (int a = 0; a < 3; a++) fit = fit && w.stride[a] == 1 && w.padding[a] == 0 && w.count[a] == w.size[a];
     return fit;
 }
+
+namespace {
 
 // Windows that do not overlap: gathered, they are no more than the image. Steps of two are taken faster from planes.
 bool is_patches(const Window &w) {
@@ -135,10 +138,10 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
 // row by row; a tile of places for all outputs at once would touch a page for each of them. False where that is not so, or
 // nothing would be gained: by the shape of a sample, as the tasks are cut by it.
 template <class T> bool by_points(const Window &w, bool backward, const T *source, const T *weight, T *out) {
-    const bool patches = !backward && w.stride[2] > 4 && is_patches(w),  // shorter runs are taken faster from planes
+    const bool patches = !backward && !w.last && w.stride[2] > 4 && is_patches(w),  // shorter runs are taken faster from planes
                packs = cpu_level() == LEVEL_AVX512;
     int64_t m = backward ? w.inputs : w.outputs, k = (backward ? w.outputs : w.inputs) * w.taps(), n = w.count[0] * w.count[1] * w.count[2];
-    if (!patches && !(is_points(w) && m >= POINTS_OUTPUTS && k >= POINTS_CHANNELS && n >= POINTS_PLACES)) return false;
+    if (!patches && !(is_points(w) && (w.last || (m >= POINTS_OUTPUTS && k >= POINTS_CHANNELS && n >= POINTS_PLACES)))) return false;
     double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     int64_t tiles = (n + 31) / 32, parts = std::clamp<int64_t>(static_cast<int64_t>(work / POINTS_WORK), 1, (tiles + 3) / 4);
     int64_t volume = w.inputs * w.size[0] * w.size[1] * w.size[2], room = patches ? (tiles + parts - 1) / parts * 32 * k : 0;
@@ -150,6 +153,11 @@ template <class T> bool by_points(const Window &w, bool backward, const T *sourc
         T *own = rooms + room * thread_number();
         for (int64_t i = begin; i < end && done.load(std::memory_order_relaxed); i++) {
             int64_t sample = i / parts, part = i % parts, low = tiles * part / parts * 32, high = std::min(tiles * (part + 1) / parts * 32, n);
+            if (w.last) {
+                const int64_t row = sample * n + low;
+                gemm(false, !backward, high - low, m, k, T(1), source + row * k, k, weight, w.inputs, T(0), out + row * m, m);
+                continue;
+            }
             const T *from = source + sample * k * n + low;
             T *to = out + sample * m * n + low;
             if (patches) {
@@ -168,8 +176,8 @@ template <class T> bool by_points(const Window &w, bool backward, const T *sourc
 // The gradient to the filters of such windows: gradients times places, or windows that were gathered.
 template <class T> bool weight_grad_by_points(const Window &w, const T *g, const T *x, T *out) {
     int64_t places = w.count[0] * w.count[1] * w.count[2], depth = w.inputs * w.taps();
-    const bool patches = is_patches(w);
-    if (!patches && !(cpu_level() != LEVEL_AVX512 && is_points(w) && places >= POINTS_PLACES && w.outputs >= POINTS_CHANNELS)) return false;
+    const bool patches = !w.last && is_patches(w);
+    if (!patches && !(w.last && is_points(w)) && !(cpu_level() != LEVEL_AVX512 && is_points(w) && places >= POINTS_PLACES && w.outputs >= POINTS_CHANNELS)) return false;
     int64_t weights = w.outputs * depth, parts = std::clamp<int64_t>(PARTS_ELEMENTS / weights, 1, std::min(MOST_PARTS, w.samples));
     int64_t blocks = std::min(MOST_PARTS / parts, (w.outputs + SUMS_BLOCK - 1) / SUMS_BLOCK), block = (w.outputs + blocks - 1) / blocks;
     double work = static_cast<double>(weights) * static_cast<double>(places) * static_cast<double>(w.samples);
@@ -186,10 +194,11 @@ template <class T> bool weight_grad_by_points(const Window &w, const T *g, const
         for (int64_t i = begin; i < end; i++) {
             int64_t part = i / blocks, first = i % blocks * block, rows = std::min(block, w.outputs - first);
             int64_t low = w.samples * part / parts;
+            const bool across = !patches && !w.last;
             for (int64_t n = low; n < w.samples * (part + 1) / parts; n++)
-                gemm(false, !patches, rows, depth, places, T(1), g + (n * w.outputs + first) * places, places,
-                     (patches ? gathered.get() : x) + n * places * depth, patches ? depth : places, n > low ? T(1) : T(0),
-                     to + part * weights + first * depth, depth);
+                gemm(w.last, across, rows, depth, places, T(1), g + n * w.outputs * places + first * (w.last ? 1 : places),
+                     w.last ? w.outputs : places, (patches ? gathered.get() : x) + n * places * depth, across ? places : depth,
+                     n > low ? T(1) : T(0), to + part * weights + first * depth, depth);
         }
     });
     if (parts > 1) add_parts<T>(out, sums, parts, weights);

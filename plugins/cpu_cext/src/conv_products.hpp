@@ -28,6 +28,7 @@ bool few_windows(const Window &w, int64_t few);  // of the taps that are left th
 template <class T> void conv_of_few(const Window &whole, const T *x, const T *weight, T *out);
 template <class T> void input_grad_of_few(const Window &whole, const T *g, const T *weight, T *out);
 
+bool is_points(const Window &w);  // places side by side, each a window
 // Windows that share nothing; false where they do, or nothing would be gained.
 template <class T> bool by_points(const Window &w, bool backward, const T *source, const T *weight, T *out);
 template <class T> bool weight_grad_by_points(const Window &w, const T *g, const T *x, T *out);

@@ -123,6 +123,39 @@ def test_conv_and_gradients_are_those_of_the_default_bodies(case, dtype):
     )  # fmt: skip
 
 
+def _last(x):
+    return K.permute_dims(K.contiguous(K.permute_dims(x, (0, 2, 3, 1))), (0, 3, 1, 2))
+
+
+LAST = [
+    *[case for case in CASES if len(case[0]) == 2],
+    ((40, 45), (3, 3), (1, 1), (1, 1), (1, 1), (2, 1, 1, 64)),  # in bands
+    ((43, 40), (5, 3), (2, 1), (2, 1), (1, 1), (1, 1, 1, 67)),
+    ((11, 11), (1, 1), (1, 1), (0, 0), (1, 1), (3, 5, 60, 1)),
+    ((1, 1), (1, 1), (1, 1), (0, 0), (1, 1), (5, 24, 17, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("case", LAST, ids=str)
+def test_images_with_their_channels_last_give_the_same_and_keep_them_there(case, dtype):
+    sizes, kernel, stride, padding, dilation, (samples, inputs, outputs, groups) = case
+    tolerance = {"float64": 1e-12, "float32": 3e-5}[dtype]
+    settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    x = _raw(_array((samples, inputs * groups, *sizes), getattr(mortice, dtype), 1))
+    w = _raw(_array((outputs * groups, inputs, *kernel), getattr(mortice, dtype), 2))
+    want = K.conv(x, w, **settings)
+    g = _raw(_array(K.shape_of(want), getattr(mortice, dtype), 3))
+    made = K.conv(_last(x), w, **settings)
+    _close(made, want, tolerance)
+    back, shape = K.conv_input_grad(_last(g), w, x_shape=K.shape_of(x), **settings), K.shape_of(w)
+    _close(back, K.conv_input_grad(g, w, x_shape=K.shape_of(x), **settings), tolerance)
+    assert [K.strides_of(a) for a in (made, back)] == [K.strides_of(_last(a)) for a in (want, x)]
+    want = K.conv_weight_grad(g, x, w_shape=shape, **settings)
+    for a, b in ((_last(g), _last(x)), (g, _last(x)), (_last(g), x)):
+        _close(K.conv_weight_grad(a, b, w_shape=shape, **settings), want, 4 * tolerance)
+
+
 @pytest.mark.parametrize(
     ("x", "w", "stride", "groups"),
     [

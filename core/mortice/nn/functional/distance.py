@@ -46,9 +46,10 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
-    row, other = mortice.triu_indices(n, n, 1, device=input.device)
     if not (input.requires_grad and mortice.is_grad_enabled()):
-        return mortice.cdist(input, input, p, "donot_use_mm_for_euclid_dist")[row, other]
+        upper = mortice.ones((n, n), dtype=mortice.bool, device=input.device).triu(1)
+        return mortice.cdist(input, input, p, "donot_use_mm_for_euclid_dist").masked_select(upper)
+    row, other = mortice.triu_indices(n, n, 1, device=input.device)
     # Both directions of a pair would be twice the work where the gradient takes most of it.
     return mortice.norm(input.index_select(0, row) - input.index_select(0, other), p, -1)
 
@@ -79,4 +80,4 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         raise RuntimeError(f"num_classes should be positive; got {num_classes}.")
     elif high >= num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes; got {high} and {num_classes}.")
-    return (input.contiguous().unsqueeze(-1) == mortice.arange(num_classes, device=input.device)).to(mortice.int64)
+    return input.new_zeros((*input.shape, num_classes)).scatter_(-1, input.unsqueeze(-1), 1)

@@ -83,6 +83,7 @@ template <class T> struct ConvDepth {
     int64_t pitch;                   // of the padded plane
     int64_t parts;
     int64_t tile_room, sums_room;
+    bool last;                       // source, g and out have their channels last
 };
 
 // Windows of 3 x 3, a step apart, in tiles of 2 x 2 outputs (conv_winograd.hpp).

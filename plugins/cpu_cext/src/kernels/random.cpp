@@ -212,27 +212,47 @@ INLINE Quick quick_normal(uint64_t word) {
 
 static void float_normals(const uint64_t *w, int64_t n, float *out) {
     int64_t i = 0;
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
-    typedef float Floats __attribute__((vector_size(32)));
+#if defined(__AVX2__)
+    // The same for a vector of them.
+    constexpr int N = LANES<double>;
+    typedef float Floats __attribute__((vector_size(VECTOR_BYTES / 2)));
+    typedef vec<uint64_t> Bits;
+#if defined(__AVX512F__)
     vd low[10], high[10];
     for (int c = 0; c < 10; c++) low[c] = load(NORMAL_PIECES[c]), high[c] = load(NORMAL_PIECES[c] + 8);
-    for (; i + 8 <= n; i += 8) {
+#endif
+    for (; i + N <= n; i += N) {
         const vl steps = (vl)((load(w + i) >> 10) | 1) - (int64_t{1} << 53);
-        const vd size = __builtin_convertvector(steps < 0 ? -steps : steps, vd) * 0x1p-54;
+        const Bits away = (Bits)(steps < 0 ? -steps : steps);
+#if defined(__AVX512F__)
+        const vd size = __builtin_convertvector((vl)away, vd) * 0x1p-54;
+#else
+        const vd size = (((vd)((away >> 32) | 0x4530000000000000) - 0x1p84) + ((vd)((away & 0xffffffff) | 0x4330000000000000) - 0x1p52)) * 0x1p-54;
+#endif
         const vd y = (0.5 - size) * (size * 4.0 + 2.0);
-        const Eight piece = 2045 - ((Eight)y >> 51);
-        const vd t = (vd)(((Eight)y & 0x0007ffffffffffff) | 0x3ff0000000000000) - 1.25;
+        const Bits piece = 2045 - ((Bits)y >> 51);
+        const vd t = (vd)(((Bits)y & 0x0007ffffffffffff) | 0x3ff0000000000000) - 1.25;
         const auto at = [&](int c) {
+#if defined(__AVX512F__)
             return (vd)_mm512_permutex2var_pd((__m512d)low[c], (__m512i)piece, (__m512d)high[c]);
+#else
+            const double *from = NORMAL_PIECES[c];  // quicker one by one than gathered
+            return vd{from[piece[0] & 15], from[piece[1] & 15], from[piece[2] & 15], from[piece[3] & 15]};
+#endif
         };
         vd value = at(9);
+#pragma GCC unroll 9
         for (int c = 8; c >= 0; c--) value = value * t + at(c);
-        value = (vd)((Eight)(value * size) ^ ((Eight)steps & 0x8000000000000000));
+        value = (vd)((Bits)(value * size) ^ ((Bits)steps & 0x8000000000000000));
         const Floats narrow = __builtin_convertvector(value, Floats);
         __builtin_memcpy(out + i, &narrow, sizeof narrow);
-        const Eight place = ((Eight)value + (DOUBT - (1 << 28))) & 0x1fffffff;
-        unsigned doubtful = _mm512_cmp_epu64_mask((__m512i)place, (__m512i)all(2 * DOUBT), 2)
-                            | _mm512_cmp_epu64_mask((__m512i)piece, (__m512i)all(15), 6);
+        const Bits place = ((Bits)value + (DOUBT - (1 << 28))) & 0x1fffffff;
+        const vl doubt = ((vl)place <= static_cast<int64_t>(2 * DOUBT)) | ((vl)(piece & ~uint64_t{15}) != 0);
+#if defined(__AVX512F__)
+        unsigned doubtful = _mm512_movepi64_mask((__m512i)doubt);
+#else
+        int doubtful = _mm256_movemask_pd((__m256d)doubt);
+#endif
         for (; doubtful; doubtful &= doubtful - 1) {
             const int j = __builtin_ctz(doubtful);
             out[i + j] = static_cast<float>(normal(w[i + j]));
