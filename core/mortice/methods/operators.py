@@ -40,7 +40,7 @@ def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     if not is_ndarray(other) and getattr(other, "shape", None) == ():
         return slow(op, (x, y), {}, out) if op.scalars else answer
     if op.name == "rdiv":
-        return mine.reciprocal() * other  # type: ignore[attr-defined]
+        return mine.reciprocal() * other
     array = data.as_tensor(other, device=mine._device)
     if is_ndarray(other):  # PyTorch leaves the two to NumPy, whose dtypes it gives
         dtype = numpys_dtype(_NUMPYS.get(op.name, op.kernel or op.name), mine.dtype, array.dtype)
