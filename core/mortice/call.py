@@ -263,7 +263,8 @@ def as_operand(op: Op, value: Any, position: int) -> Any:
     if getattr(value, "shape", ()):
         raise foreign(op, value, position)
     if hasattr(value, "shape") and hasattr(value, "item"):
-        return value.item()
+        number = value.item()
+        return float(number) if number is True or number is False else number  # to PyTorch what is not Python's bool is a float
     if hasattr(value, "__index__"):
         return value.__index__()
     if getattr(value, "ndim", None) == 0 and hasattr(value, "__float__"):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 
+from mortice.dtype import by_name, promote_types
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from mortice.dtype import DType
 
 # ---- NumPy: the only place above plugins that asks for it, when it is called for ----
 
@@ -58,6 +62,16 @@ def to_numpy(t: Any) -> Any:
         raise TypeError(f"Got unsupported ScalarType {name.capitalize()}. Use .float().numpy(), or .view(mortice.uint8).numpy().")
     dtype = importlib.import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name
     return np.frombuffer(host.view, dtype=dtype).reshape(host.shape)
+
+
+def numpys_dtype(function: str, x: DType, y: DType) -> DType:
+    """Return the dtype in which NumPy's function computes with two dtypes, PyTorch's where NumPy has one of them not."""
+    np = numpy_for("an array beside a tensor")
+    try:
+        given = [np.dtype(d.name) for d in (x, y)]
+    except TypeError:  # bfloat16 and float8
+        return promote_types(x, y)
+    return by_name(getattr(np, function).resolve_dtypes((*given, None))[0].name)
 
 
 # ---- libraries that keep a register of array types ----

@@ -481,13 +481,39 @@ def test_an_array_beside_a_tensor_gives_a_tensor_in_the_graph():
     assert x.grad.tolist() == a.tolist()
 
 
-def test_an_array_can_be_added_in_place():
+def test_an_array_in_place_makes_a_tensor_anew():
     t = mt.ones(2)
     kept = t
-    t += np.array([1, 2], "f4")
     t *= np.float32(2)
-    t -= np.ones(2, "f4")
-    assert t is kept and t.tolist() == [3, 5]
+    assert t is kept
+    t += np.array([1, 2], "f4")  # Python goes from __iadd__ to __add__
+    assert t is not kept and t.tolist() == [3, 4] and kept.tolist() == [2, 2]
+
+
+@pytest.mark.oracle
+@pytest.mark.needs("cpu")
+@pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")  # of PyTorch's
+@pytest.mark.parametrize("operator", "+ - * / // % ** @".split())
+def test_an_array_beside_a_tensor_gives_the_dtype_that_numpy_gives(operator):
+    torch = pytest.importorskip("torch")
+
+    def found(m, code, dtype):
+        try:
+            t = eval(code, {"np": np, "t": m.arange(1, 4, dtype=getattr(m, dtype))})
+        except ValueError:
+            return None
+        return str(t.dtype).rpartition(".")[2], t.tolist()
+
+    for given in ("np.arange(1, 4)", "np.float32([1, 2, 3])", "np.array(2.0)", "np.int8([1, 2, 3])"):
+        for code in (f"t {operator} {given}", f"{given} / t"):
+            for dtype in ("float32", "int64", "int8"):
+                assert found(mt, code, dtype) == found(torch, code, dtype), (code, dtype)
+
+
+def test_a_bool_of_numpy_counts_as_a_float():
+    t, yes = mt.arange(3), np.bool_(True)
+    for found in (t + yes, yes + t, mt.add(t, yes), yes - t + 2 * t):
+        assert found.dtype is mt.float32 and found.tolist() == [1, 2, 3]
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -517,6 +543,7 @@ def test_numpys_functions_take_tensors():
     assert isinstance(np.sqrt(x), mt.Tensor) and np.sqrt(x).tolist() == [[2, 3], [4, 5]]
     assert isinstance(np.add(x, x), mt.Tensor) and np.add(x, 1)[0, 0] == 5
     assert isinstance(np.concatenate([x, x]), np.ndarray) and np.stack([x, x]).shape == (2, 2, 2)
+    assert np.isnan(x).dtype is np.greater(x, 1).dtype is mt.uint8  # as in PyTorch
     assert np.sum(x) == 54 and np.sum(x, axis=0).tolist() == [20, 34] and np.max(x) == 25 and np.shape(x) == (2, 2)
     assert np.linalg.norm(mt.ones(4)) == 2 and np.allclose(x, x.numpy())
 

@@ -102,8 +102,8 @@ class Exchange(TensorBase):
         return found.copy() if copy else found
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any:
-        # What NumPy calls with the result of one of its functions, so that np.sin(tensor) is a tensor.
-        return data.as_tensor(array)
+        # What NumPy calls with the result of one of its functions, so that np.sin(tensor) is a tensor; bools are uint8 in PyTorch.
+        return data.as_tensor(array.astype("uint8") if array.dtype == bool else array)
 
     # ---- buffers and pointers ----
 

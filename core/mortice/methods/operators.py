@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from mortice.call import asked, binary, slow, slow_two
+from mortice.interop import is_ndarray, is_number, numpys_dtype
 from mortice.lazy import family
 from mortice.mutation import inplace
 from mortice.node import named
 from mortice.ops import data
+from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ else:
     unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
+_NUMPYS = {"floordiv": "floor_divide"}  # functions of NumPy, where neither op nor kernel has the name
 _SHORT = {"rdiv": "div", "remainder": "mod", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}  # as Python's operators
 
 
@@ -34,8 +37,15 @@ def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     answer = asked(name, mine, other)
     if answer is not NotImplemented or not data.is_array(other):
         return answer
-    array = other.item() if getattr(other, "shape", None) == () else data.as_tensor(other, device=mine._device)
-    return slow(op, (x, array) if other is y else (array, y), {}, out)
+    if not is_ndarray(other) and getattr(other, "shape", None) == ():
+        return slow(op, (x, y), {}, out) if op.scalars else answer
+    if op.name == "rdiv":
+        return mine.reciprocal() * other
+    array = data.as_tensor(other, device=mine._device)
+    if is_ndarray(other):  # PyTorch leaves the two to NumPy, whose dtypes it gives
+        dtype = numpys_dtype(_NUMPYS.get(op.name, op.kernel or op.name), mine.dtype, array.dtype)
+        mine, array = cast(mine, dtype), cast(array, dtype)
+    return slow(op, (mine, array) if other is y else (array, mine), {}, out)
 
 
 def _operator(fn: Any) -> Any:
@@ -55,12 +65,10 @@ def _reflected(fn: Any) -> Any:
 
 
 def _augmented(fn: Any) -> Any:
-    """Make the operator in place: it takes what the operator takes."""
+    """Make the operator in place; an array makes a tensor anew, as in PyTorch, which leaves it to the operator itself."""
 
     def brought(self: Any, other: Any) -> Any:
-        if isinstance(other, (TensorBase, int, float, complex)):
-            return fn(self, other)
-        return fn(self, data.as_tensor(other, device=self._device)) if data.is_array(other) else NotImplemented
+        return fn(self, other) if isinstance(other, (TensorBase, int, float, complex)) or is_number(other) else NotImplemented
 
     brought.op, brought.__name__ = fn.op, fn.__name__  # type: ignore[attr-defined]
     return inplace(brought)
