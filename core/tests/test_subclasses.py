@@ -392,6 +392,21 @@ def test_derivatives_of_functions_of_a_wrapper_are_wrappers(create_graph: bool) 
         assert type(wrapper) is kind and mt.allclose(plain, wrapper.inside)
 
 
+def test_gradients_that_repeat_and_derivatives_of_derivatives_are_wrappers() -> None:
+    kind, data, func = logging(mt, []), mt.tensor([[0.0, 1.0], [2.0, 3.0]]), mt.func
+    found = []
+    for make in (lambda t: t, kind):
+        x = make(data.clone()).requires_grad_()
+        ones = make(mt.ones(2))
+        rows = mt.autograd.grad(x.sum(1), x, ones)[0], mt.autograd.grad(x.t().mean(), x, create_graph=True)[0], x.long()
+        twice = func.grad(lambda t: func.grad(lambda u: u.pow(3).sum())(t).sum())(make(data))
+        out, pushed, aux = func.jvp(lambda t: (t.exp(), t + 1), (make(data),), (make(mt.ones(2, 2)),), has_aux=True)
+        found.append([*rows, twice, out, pushed, aux])
+    for plain, wrapper in zip(*found, strict=True):
+        assert type(wrapper) is kind and plain.dtype is wrapper.dtype and mt.allclose(plain, wrapper.inside)
+        assert not wrapper.requires_grad
+
+
 def _samples() -> Any:
     record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
     from mortice_conformance.catalog import representative

@@ -224,8 +224,9 @@ def _placed(op: Any, args: Any, attrs: Any, made: Any) -> Any:
     t, out = (tuple(parts), tuple(kept)) if isinstance(made, tuple) else (parts[0], kept[0])
     record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     node = parts[0]._node.parent if isinstance(parts[0]._node, Slot) else parts[0]._node
-    node.device = node.device.base
-    _graphs[id(node)] = node
+    if node is not None:  # as of a cast to integers
+        node.device = node.device.base
+        _graphs[id(node)] = node
     return _linked(op, args, attrs, t)
 
 
