@@ -243,7 +243,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None, ma
         if i in op.fixed:
             continue
         if isinstance(a, TensorBase):
-            if a.dtype is not compute:
+            if a.dtype is not compute and not (made is not None and a._device.is_outline):  # whose class has cast it
                 args[i] = CAST(a, compute)
         elif a is not None:
             args[i] = op.number(op, a, compute, i)

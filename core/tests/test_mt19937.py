@@ -229,6 +229,20 @@ def test_lanes_of_vmap_draw_as_one_tensor_would() -> None:
     assert alike.equal(mt.rand(3).expand(4, 3))
 
 
+@pytest.mark.needs("cpu")
+def test_lanes_that_lie_side_by_side_draw_in_the_order_of_memory_as_in_pytorch() -> None:
+    x = mt.arange(12.0).reshape(3, 4)
+    for draw in (mt.rand_like, lambda v: v.clone().uniform_()):
+        mt.manual_seed(1)
+        made = mt.vmap(draw, in_dims=1, randomness="different")(x)
+        mt.manual_seed(1)
+        assert made.equal(mt.rand(3, 4).T)
+    mt.manual_seed(1)  # but a mask lane by lane
+    made = mt.vmap(lambda v: mt.nn.functional.dropout(v + 1), in_dims=1, randomness="different")(x)
+    mt.manual_seed(1)
+    assert made.equal(mt.nn.functional.dropout(x.t().contiguous() + 1))
+
+
 def test_the_engine_is_chosen_for_new_generators() -> None:
     before = mt.Generator()
     set_engine("philox")

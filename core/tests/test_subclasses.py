@@ -392,6 +392,43 @@ def test_derivatives_of_functions_of_a_wrapper_are_wrappers(create_graph: bool) 
         assert type(wrapper) is kind and mt.allclose(plain, wrapper.inside)
 
 
+def test_gradients_that_repeat_and_derivatives_of_derivatives_are_wrappers() -> None:
+    kind, data, func = logging(mt, []), mt.tensor([[0.0, 1.0], [2.0, 3.0]]), mt.func
+    found = []
+    for make in (lambda t: t, kind):
+        x = make(data.clone()).requires_grad_()
+        ones = make(mt.ones(2))
+        rows = mt.autograd.grad(x.sum(1), x, ones)[0], mt.autograd.grad(x.t().mean(), x, create_graph=True)[0], x.long()
+        twice = func.grad(lambda t: func.grad(lambda u: u.pow(3).sum())(t).sum())(make(data))
+        out, pushed, aux = func.jvp(lambda t: (t.exp(), t + 1), (make(data),), (make(mt.ones(2, 2)),), has_aux=True)
+        found.append([*rows, twice, out, pushed, aux])
+    for plain, wrapper in zip(*found, strict=True):
+        assert type(wrapper) is kind and plain.dtype is wrapper.dtype and mt.allclose(plain, wrapper.inside)
+        assert not wrapper.requires_grad
+
+
+def test_operands_of_several_dtypes_have_gradients_of_their_own() -> None:
+    kind, n = logging(mt, []), mt.tensor([1, 2, 3])
+    found = []
+    for make in (lambda t: t, kind):
+        x, y = make(mt.tensor([0.5, 2.0, 4.0])).requires_grad_(), make(mt.tensor([2.0, 3.0, 1.0], dtype=mt.float64)).requires_grad_()
+        whole = make(n)
+        made = [x * (x > 1), x / whole, whole * x, whole / x, x**whole, mt.atan2(x, y), x * y, mt.where(whole > 1, x, y)]
+        sum([t.sum() for t in made]).backward()
+        slope = mt.autograd.grad((x * y).pow(2).sum(), x, create_graph=True)[0]
+        found.append([x.grad, y.grad, *mt.autograd.grad(slope.sum(), [x, y])])
+    for plain, wrapper in zip(*found, strict=True):
+        assert type(wrapper) is kind and plain.dtype is wrapper.inside.dtype and mt.allclose(plain, wrapper.inside)
+
+
+def test_what_functions_make_for_themselves_has_values_beside_a_wrapper() -> None:
+    kind, data = logging(mt, []), mt.tensor([[2.0, 0.5], [0.0, 1.0]], dtype=mt.float64)
+    solved = lambda t: mt.linalg.lstsq(t, t).solution  # noqa: E731
+    for of in (lambda t: t.quantile(0.5), lambda t: mt.combinations(t[0]), solved, mt.matrix_exp, mt.argwhere):
+        made = of(kind(data))
+        assert type(made) is kind and mt.allclose(of(data), made.inside)
+
+
 def _samples() -> Any:
     record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
     from mortice_conformance.catalog import representative

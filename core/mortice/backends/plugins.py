@@ -466,7 +466,7 @@ def resolve(device: Any = None, backend: str | None = None) -> Device:
     if device is None and (found := _CACHE.get(backend)) is not None:
         return found
     if isinstance(device, Device) and device.backend is not None and backend in (None, device.backend.name):
-        return device
+        return device if device.base is device else device.of_values
     name = backend or default_backend()
     key = (None if device is None else str(device), name, backend is not None)
     if _local.current and device is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd import functional
-from mortice.autograd.functional import JVP, outputs
+from mortice.autograd.functional import JVP, outputs, pair
 from mortice.autograd.trees import form, leaves, rebuild, tensors
 from mortice.func.levels import Fn, drop, dropped, like_argnums, opened, others, places, real, structure, wraps
 from mortice.modes import enable_grad, modes
@@ -33,6 +33,18 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
             "tensors, tangents also must be."
         )
     _floating((*xs, *ts))
+    if any([x._device.is_outline for x in xs]):  # whose class alone knows what they hold, and no tangents
+        beside: list[Any] = []
+
+        def value(*given: Any) -> Any:
+            made = func(*given)
+            if has_aux:
+                made, aux = pair(JVP, made)
+                beside.append(aux)
+            return made
+
+        out, push = linearize(value, *primals)
+        return out, push(*tangents), *dropped(beside, False)
     out, aux, pushed = functional.forward(func, primals, ts, has_aux, strict)
     return (out, pushed, aux) if has_aux else (out, pushed)
 

@@ -23,7 +23,7 @@ def open_input(t: Any) -> Any:
     """Return a tensor to differentiate by, at the level of the running transform; inside t's graph if it has one."""
     t = here(t)
     if t._rg:
-        return k.reshape(t, t.shape)
+        return t.view_as(t)
     made = t._share().requires_grad_()
     made.__dict__["_opened"] = next_seq()
     return made

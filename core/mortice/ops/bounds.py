@@ -54,7 +54,7 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
         other = _call.as_operand(_where.op, other, 2)
     if not isinstance(input, TensorBase) and is_number(input) and is_number(other):
         d = common_dtype(input, other)
-        device = condition._device
+        device = condition._device.of_values
         input = make(device.backend.full((), input, dtype=d, device=device), device, d, broadcast("where", ()))
     return _where(condition, input, other, out=out)
 

@@ -389,8 +389,9 @@ _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
 
 
 def keep_mask(x: Any, p: float, shape: Any = None) -> Any:
-    """Draw a bool mask, False with probability p: in the order x lies in, unless a shape is given."""
-    return bernoulli_mask(1 - p, x.shape if shape is None else Size(shape), x._device, like=x if shape is None else None)
+    """Draw a bool mask, False with probability p: in the order x lies in, unless a shape is given, or lane by lane."""
+    like = x if shape is None and x._device.level is None else None
+    return bernoulli_mask(1 - p, x.shape if shape is None else Size(shape), x._device, like=like)
 
 
 def check_probability(name: str, p: float) -> None:

@@ -78,18 +78,24 @@ def _in_turn(
     engine = generator.engine_for(base)
     if engine is None:
         return None
-    order = None
-    if like is not None and like._device.level is None and not is_row_major(like):
-        draw = "random_normal_each" if draw == "random_normal" else draw
-        order = dense_order(like)
-        shape = shape if order is None else Size([shape[d] for d in order])
     levels = chain(drawing(device, 1)[0])[::-1]
     lanes = Size((*[level.size for level in levels if level.randomness == "different"], *shape))
+    while like is not None and (level := like._device.level) is not None:  # to the memory of all samples
+        each = level.randomness == "different" and like._buffer.on
+        like = level.inside(like._buffer.data, like) if each else None
+    order = None
+    if like is not None and not is_row_major(like):
+        draw = "random_normal_each" if draw == "random_normal" else draw
+        order, m = dense_order(like), len(lanes) - like.ndim
+        if order is not None:
+            order = (*range(m), *[d + m for d in order])
+            lanes = Size([lanes[d] for d in order])
     with generator._lock:
         made = make(getattr(engine, draw)(base.backend, base, lanes, *given), base, dtype, lanes)
+    made = made if order is None else in_order(made, order)
     for level in levels:
         made = level.enter(made) if level.randomness == "different" else raise_to(made, level.above(made._device))
-    return made if order is None else in_order(made, order)
+    return made
 
 
 def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device | None, *given: Any) -> Any:
@@ -208,7 +214,7 @@ def randn_like(
 def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generator: Any, memory_format: Any) -> Any:
     where = x._device if device is None else resolve(device)
     kept = keeps(memory_format)
-    like = x if kept and dense_order(x) is not None else None  # what is made has no gaps
+    like = x if kept and (x._device.level or dense_order(x) is not None) else None  # what is made has no gaps
     made = _draw(name, kernel, x.shape, _floating(name, dtype or x.dtype), where, generator, like)
     return made if kept and like is None else in_format_like(made, x, memory_format)
 

@@ -375,7 +375,7 @@ def _quantile_arguments(name: str, input: Any, q: Any, interpolation: str) -> An
     if is_number(q):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
-        device = input._device
+        device = input._device.of_values
         return make(device.backend.full((), q, dtype=input.dtype, device=device), device, input.dtype, SCALAR)
     if len(q.shape) > 1:
         raise ShapeError(f"{name}() q must be a scalar or 1D tensor; got shape {list(q.shape)}.")

@@ -222,11 +222,18 @@ def _placed(op: Any, args: Any, attrs: Any, made: Any) -> Any:
     parts = [_twin(t) if t._rg or any([t is a for a in tensors]) else t for t in (made if isinstance(made, tuple) else (made,))]
     kept = [partial(_twin, _twin(t)) if type(t) in told else t._buffer for t in parts]
     t, out = (tuple(parts), tuple(kept)) if isinstance(made, tuple) else (parts[0], kept[0])
+    args = [_cast(a) if type(a) in told and a._rg and a._dtype is not parts[0]._dtype else a for a in args]
     record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
     node = parts[0]._node.parent if isinstance(parts[0]._node, Slot) else parts[0]._node
-    node.device = node.device.base
-    _graphs[id(node)] = node
+    if node is not None:  # as of a cast to integers
+        node.device = node.device.base
+        _graphs[id(node)] = node
     return _linked(op, args, attrs, t)
+
+
+def _cast(a: Any) -> Any:
+    """Return an operand, which its class has cast, as one whose gradient is cast back."""
+    return crossed(a, (a,), lambda g: (g if g._dtype is a._dtype else g.to(a._dtype),), "ToCopyBackward0")
 
 
 def _linked(op: Any, args: Any, attrs: Any, t: Any) -> Any:

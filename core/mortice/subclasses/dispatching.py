@@ -526,6 +526,7 @@ class _Functions:
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(func, "__name__", ""), dict(kwargs or {})
+        name = "nonzero" if name == "argwhere" else name
         with _told(modes.dispatch):
             for value in _overloaded((*args, *kwargs.values())):
                 made = value.__torch_function__(func, types, args, kwargs)
