@@ -87,6 +87,10 @@ def schedule(
     return action
 
 
+def _default_schedule_fn(_: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
@@ -134,7 +138,7 @@ class profile:
             self.activities.add(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.schedule = schedule or _default_schedule_fn
         self._steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.with_stack, self.profile_memory = record_shapes, with_stack, profile_memory

@@ -67,6 +67,21 @@ def test_nothing_is_recorded_and_nothing_left_behind_afterwards() -> None:
         work()
 
 
+def test_a_profiler_that_was_left_running_is_ended_by_who_starts_the_next() -> None:
+    left = mt.autograd.profiler.profile().__enter__()
+    work()
+    assert mt.autograd._profiler_enabled()
+    mt.autograd._disable_profiler()
+    assert not mt.autograd._profiler_enabled()
+    mt.autograd._disable_profiler()
+    with mt.autograd.profiler.profile() as prof:
+        left.__exit__(None, None, None)
+        work()
+        assert mt.autograd._profiler_enabled()
+    assert "aten::relu" in {e.name for e in prof.function_events} & {e.name for e in left.function_events}
+    assert mt.profiler._default_schedule_fn(3) is profile().schedule(0) is ProfilerAction.RECORD
+
+
 def test_tables() -> None:
     with profile(with_stack=True, record_shapes=True) as prof:
         work()

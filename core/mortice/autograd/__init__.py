@@ -20,8 +20,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name != "profiler":
+    if name not in ("profiler", "_profiler_enabled", "_disable_profiler"):
         raise AttributeError(f"module 'mortice.autograd' has no attribute {name!r}")
     import importlib
 
-    return importlib.import_module("mortice.autograd.profiler")
+    module = importlib.import_module("mortice.autograd.profiler")
+    return module if name == "profiler" else getattr(module, name)

@@ -131,6 +131,17 @@ class Recorder(Watcher):
         _running.clear()
 
 
+def _profiler_enabled() -> bool:
+    """Tell whether a profiler runs."""
+    return bool(_running)
+
+
+def _disable_profiler() -> None:
+    """End the profiler that was left running, if there is one."""
+    for recorder in _running[:]:
+        recorder.stop()
+
+
 def _name(frame: Frame) -> str:
     """Return an op's name with PyTorch's prefix, by which people filter; kernels within have their backend's."""
     public = frame.public or frame.op
