@@ -794,3 +794,8 @@ def test_functions_of_pytorchs_root_namespace_take_numbers_for_reductions_and_mo
 def test_kl_div_warns_of_its_mean_in_pytorchs_words() -> None:
     with pytest.warns(UserWarning, match=r"the support size\.'batchmean' divides only .* math definition\.'mean' will be changed"):
         F.kl_div(mt.zeros(2, 2), mt.ones(2, 2))
+
+
+def test_pdist_of_meta_tensors_has_a_shape() -> None:
+    assert F.pdist(mt.empty(4, 2, device="meta")).shape == (6,)
+    assert F.pdist(mt.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))[:2].tolist() == [5.0, 1.0]

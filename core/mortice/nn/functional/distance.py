@@ -46,11 +46,11 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
-    if not (input.requires_grad and mortice.is_grad_enabled()):
+    if not (input.is_meta or (input.requires_grad and mortice.is_grad_enabled())):
         upper = mortice.ones((n, n), dtype=mortice.bool, device=input.device).triu(1)
         return mortice.cdist(input, input, p, "donot_use_mm_for_euclid_dist").masked_select(upper)
     row, other = mortice.triu_indices(n, n, 1, device=input.device)
-    # Both directions of a pair would be twice the work where the gradient takes most of it.
+    # Both directions of a pair would be twice the work where the gradient takes most of it. No mask of `meta` can be counted.
     return mortice.norm(input.index_select(0, row) - input.index_select(0, other), p, -1)
 
 
