@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import in_float32, is_number, like
@@ -259,9 +259,12 @@ def _is_float(k: Any, x: Any, y: Any) -> bool:
     return k.dtype_of(y if is_number(x) else x).kind == "f"  # type: ignore[no-any-return]
 
 
-def undefined(k: Any, g: Any, x_shape: Any) -> Any:
-    """Stand for a gradient that PyTorch does not define either: backward through it fails rather than giving 0."""
-    raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
+def undefined(what: str) -> NoReturn:
+    """Stand for a gradient that PyTorch does not define either, and so names: backward through it fails rather than giving 0."""
+    text = f"derivative for {what} is not implemented" if "::" in what else f"the derivative for '{what}' is not implemented."
+    error = NotImplementedError(text)
+    error.add_note("Use .detach() on what enters it.")
+    raise error
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", number=in_full(wrap_operand, 1), scalars="alone")
@@ -272,7 +275,7 @@ def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
     return k.floor_divide(x, y)
 
 
-floor_divide.vjp(x=undefined, y=undefined)
+floor_divide.vjp(lambda k, g: undefined("aten::floor_divide"))
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", name="floordiv", number=in_full(wrap_operand, 1))
@@ -287,7 +290,7 @@ def floordiv(k: Any, x: Any, y: Any, /) -> Any:
     return k.floordiv(x, y)
 
 
-floordiv.vjp(x=undefined, y=undefined)
+floordiv.vjp(lambda k, g: undefined("aten::floor_divide"))
 
 
 @op(
@@ -524,7 +527,7 @@ def _heaviside(k: Any, x: Any, values: Any, /) -> Any:
     return k.where(k.equal(x, zero), values, k.astype(k.less(zero, x), d))
 
 
-_heaviside.vjp(x=undefined, values=undefined)
+_heaviside.vjp(lambda k, g: undefined("aten::heaviside"))
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
