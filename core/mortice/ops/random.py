@@ -32,14 +32,13 @@ from mortice.layout import sparse_coo, strided
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.notice import warn
-from mortice.op import op
 from mortice.ops.bounds import where
 from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
-from mortice.ops.elementwise import undefined
+from mortice.ops.elementwise import _underived
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, is_row_major, keeps
 from mortice.ops.sort import searchsorted
-from mortice.rules import number_of, same
+from mortice.rules import number_of
 from mortice.shape import Size, check_sizes, out_of_memory, prod
 from mortice.tensor import TensorBase, make
 
@@ -253,14 +252,6 @@ def _kept(made: Any, *parents: Any) -> Any:
         if (x._rg and modes.grad) or hasattr(x._device.level, "tangent"):
             made = where(x.new_zeros((), dtype=bool_), cast(x, made.dtype), made)
     return made
-
-
-@op(shape=same)
-def _underived(k: Any, x: Any, /, *, what: str) -> Any:
-    return x
-
-
-_underived.vjp(x=lambda k, g, what: undefined(f"aten::{what}"))
 
 
 def underived(name: str, made: Any, *parents: Any) -> Any:
