@@ -329,3 +329,38 @@ def test_an_unpacked_leaf_is_shown_as_a_leaf() -> None:
         (h,) = m.autograd.grad(g.sum(), x)
         found.append(["grad_fn" in str(kept), kept.is_leaf, kept.grad_fn, kept.requires_grad, g.tolist(), h.tolist()])
     assert found[0] == found[1]
+
+
+UNDEFINED = {
+    "floor_divide": lambda m, x: m.floor_divide(x, x),
+    "//": lambda m, x: 2 // x,
+    "heaviside": lambda m, x: m.heaviside(x, x),
+    "ldl_factor": lambda m, x: m.linalg.ldl_factor(x)[0],
+    "ldl_solve": lambda m, x: m.linalg.ldl_solve(x, m.arange(1, 3, dtype=m.int32), x),
+    "geqrf": lambda m, x: m.geqrf(x)[0],
+    "unique": lambda m, x: m.unique(x),
+    "unique dim": lambda m, x: m.unique(x, dim=0),
+    "unique_consecutive": lambda m, x: m.unique_consecutive(x, dim=0),
+    "zeta": lambda m, x: m.special.zeta(x, 2.0),
+    "igamma": lambda m, x: m.igamma(x, x),
+    "igammac": lambda m, x: m.igammac(x, x),
+    "histogram": lambda m, x: m.histogram(x, 3)[0],
+    "edges": lambda m, x: m.histogram(x, 3)[1],
+    "weights": lambda m, x: m.histogram(x.detach(), 3, weight=x)[0],
+    "histogramdd": lambda m, x: m.histogramdd(x, [2, 2])[0],
+    "histogramdd, edges": lambda m, x: m.histogramdd(x, [m.arange(3.0)] * 2)[0],
+    "binomial": lambda m, x: m.binomial(m.full((2, 2), 5.0), x / 4),
+    "count": lambda m, x: m.binomial(x, m.full((2, 2), 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_what_has_no_derivative_says_so_in_backward(name: str) -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.tensor([[1.5, 0.25], [2.0, 3.0]], requires_grad=True)
+        y = UNDEFINED[name](m, x)
+        with pytest.raises(RuntimeError) as caught:
+            (x.sum() + y.sum()).backward()
+        found.append((y.requires_grad, str(caught.value)))
+    assert found[0] == found[1]

@@ -409,7 +409,7 @@ def test_second_gradients():
 
 def test_backward_through_a_step_without_gradient_fails():
     x = mt.tensor([3.5], requires_grad=True)
-    with pytest.raises(NotImplementedError, match=r"the derivative of this operation is not implemented"):
+    with pytest.raises(NotImplementedError, match="derivative for .* is not implemented"):
         (x // 2).backward()
 
 

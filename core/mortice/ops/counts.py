@@ -14,7 +14,7 @@ from mortice.levels import drawing, stack
 from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
 from mortice.ops.movement import cast, contiguous, reshape
-from mortice.ops.random import _checked, _kept, _open_uniform
+from mortice.ops.random import _checked, _kept, _open_uniform, underived
 from mortice.ops.views import broadcast_tensors
 from mortice.tensor import make
 
@@ -49,7 +49,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
         raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
     n, p = broadcast_tensors(count.detach(), prob.detach())
     if (drawn := _one_by_one("binomials", generator, n, p)) is not None:
-        return drawn
+        return underived("binomial", drawn, count, prob)
     n, p = (cast(t, count._device.widest_float) for t in (n, p))
     sensible = (n >= 0) & n.isfinite() & (p >= 0) & (p <= 1)
     n, p = where(sensible, n, 0.0), where(sensible, p, 0.0)
@@ -61,7 +61,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
         n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
         drawn = where(many, _rejected(generator, _binomial_hat, n_many, p_many), drawn)
     drawn = where(flipped, n - drawn, drawn)
-    return cast(where(sensible, drawn, math.nan), count.dtype)
+    return underived("binomial", cast(where(sensible, drawn, math.nan), count.dtype), count, prob)
 
 
 def _one_by_one(draw: str, generator: Any, *given: Any, inside: Any = None) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import in_float32, is_number, like
@@ -30,7 +30,7 @@ from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.notice import warn
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, same, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase
 
@@ -259,9 +259,20 @@ def _is_float(k: Any, x: Any, y: Any) -> bool:
     return k.dtype_of(y if is_number(x) else x).kind == "f"  # type: ignore[no-any-return]
 
 
-def undefined(k: Any, g: Any, x_shape: Any) -> Any:
-    """Stand for a gradient that PyTorch does not define either: backward through it fails rather than giving 0."""
-    raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
+def undefined(what: str) -> NoReturn:
+    """Stand for a gradient that PyTorch does not define either, and so names: backward through it fails rather than giving 0."""
+    text = f"derivative for {what} is not implemented" if "::" in what else f"the derivative for '{what}' is not implemented."
+    error = NotImplementedError(text)
+    error.add_note("Use .detach() on what enters it.")
+    raise error
+
+
+@op(shape=same)
+def _underived(k: Any, x: Any, /, *, what: str) -> Any:
+    return x
+
+
+_underived.vjp(x=lambda k, g, what: undefined(f"aten::{what}"))
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", number=in_full(wrap_operand, 1), scalars="alone")
@@ -272,7 +283,7 @@ def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
     return k.floor_divide(x, y)
 
 
-floor_divide.vjp(x=undefined, y=undefined)
+floor_divide.vjp(lambda k, g: undefined("aten::floor_divide"))
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", name="floordiv", number=in_full(wrap_operand, 1))
@@ -287,7 +298,7 @@ def floordiv(k: Any, x: Any, y: Any, /) -> Any:
     return k.floordiv(x, y)
 
 
-floordiv.vjp(x=undefined, y=undefined)
+floordiv.vjp(lambda k, g: undefined("aten::floor_divide"))
 
 
 @op(
@@ -524,7 +535,7 @@ def _heaviside(k: Any, x: Any, values: Any, /) -> Any:
     return k.where(k.equal(x, zero), values, k.astype(k.less(zero, x), d))
 
 
-_heaviside.vjp(x=undefined, values=undefined)
+_heaviside.vjp(lambda k, g: undefined("aten::heaviside"))
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:

@@ -15,6 +15,7 @@ from mortice.ops.bounds import where
 from mortice.ops.creation import linspace
 from mortice.ops.index_advanced import _index_add
 from mortice.ops.movement import cast, reshape
+from mortice.ops.random import underived
 from mortice.ops.reduce import write_all
 from mortice.ops.scan import diff
 from mortice.ops.sort import searchsorted
@@ -157,8 +158,9 @@ def histogram(
         raise TypeError(f"histogram: expected a number of bins beside range; got edges and {range}. Leave range out.")
     x = reshape(input.detach(), -1)
     edges = _edges("histogram", x, bins, range)
-    counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)
-    return write_all("histogram", out, return_types.histogram(counts, edges.clone() if isinstance(bins, TensorBase) else edges))
+    counts = underived("histogram", _counted("histogram", x, [x], [edges], weight, input.shape, density), input, weight)
+    edges = underived("histogram", edges.clone() if isinstance(bins, TensorBase) else edges, input)
+    return write_all("histogram", out, return_types.histogram(counts, edges))
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
@@ -177,5 +179,6 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     columns = [points[:, d] for d in builtins.range(n)]
     ends = [None if range is None else (range[2 * d], range[2 * d + 1]) for d in builtins.range(n)]
     edges = [_edges("histogramdd", x, b, e) for x, b, e in zip(columns, each, ends)]
+    name = f"_histogramdd_from_bin_{'tensors' if any([isinstance(b, TensorBase) for b in each]) else 'cts'}"
     counts = _counted("histogramdd", points, columns, edges, weight, lead, density)
-    return return_types.histogramdd(counts, tuple(edges))
+    return return_types.histogramdd(underived(name, counts, input, weight), tuple([underived(name, e, input) for e in edges]))

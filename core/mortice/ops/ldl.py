@@ -133,7 +133,7 @@ def _ldl_factor(k: Any, x: Any, /, *, hermitian: bool) -> Any:
     return k.concat(packed, axis=-1), k.concat(pivots, axis=-1), k.reshape(info, tuple(batch))
 
 
-_ldl_factor.vjp(x=undefined)
+_ldl_factor.vjp(x=lambda k, g: undefined("aten::linalg_ldl_factor_ex"))
 
 
 def _pairs(k: Any, pivots: Any) -> list[Any]:
@@ -208,7 +208,7 @@ def _ldl_solve(k: Any, x: Any, pivots: Any, b: Any, /, *, hermitian: bool) -> An
     return b
 
 
-_ldl_solve.vjp(lambda k, g, x_shape: (undefined(k, g, x_shape),))
+_ldl_solve.vjp(lambda k, g: undefined("aten::linalg_ldl_solve"))
 
 
 def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:

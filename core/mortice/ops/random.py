@@ -35,6 +35,7 @@ from mortice.notice import warn
 from mortice.ops.bounds import where
 from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
+from mortice.ops.elementwise import _underived
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, is_row_major, keeps
 from mortice.ops.sort import searchsorted
 from mortice.rules import number_of
@@ -251,6 +252,11 @@ def _kept(made: Any, *parents: Any) -> Any:
         if (x._rg and modes.grad) or hasattr(x._device.level, "tangent"):
             made = where(x.new_zeros((), dtype=bool_), cast(x, made.dtype), made)
     return made
+
+
+def underived(name: str, made: Any, *parents: Any) -> Any:
+    """Keep in the graph what has no derivative, so that backward through it fails: outside of it the part would be lost in silence."""
+    return _kept(made, *[_underived(x.sum(), what=name) for x in parents if x is not None and x._rg and modes.grad])
 
 
 def _outside(value: Any) -> Any:

@@ -274,8 +274,8 @@ def _unique_rows(k: Any, x: Any, /, *, ordered: bool, placed: bool = True) -> An
     return values, k.take(order, start, axis=0), k.scatter_add(k.new_full(x, (n,), 0, int64), order, place, axis=0), counts
 
 
-for _fn in (_unique_all, _unique_rows):
-    _fn.vjp(x=undefined)
+_unique_all.vjp(x=lambda k, g: undefined("_unique2"))
+_unique_rows.vjp(x=lambda k, g, ordered: undefined("unique_consecutive" if ordered else "unique_dim"))
 
 
 def _rows_of(name: str, x: Any, dim: int) -> tuple[Any, Any]:

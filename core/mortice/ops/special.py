@@ -188,7 +188,7 @@ def zeta(k: Any, x: Any, q: Any, /) -> Any:
 
 
 zeta.vjp(
-    x=undefined,
+    x=lambda k, g: undefined("zeta"),
     q=lambda k, g, x, q: k.negative(k.multiply(g, k.multiply(x, k.zeta(k.add(x, 1.0), q)))), jvp="elementwise"
 )
 
@@ -213,8 +213,8 @@ def igammac(k: Any, x: Any, y: Any, /) -> Any:
     return k.gammaincc(x, y)
 
 
-igamma.vjp(x=undefined, y=_gamma_density, jvp="elementwise")
-igammac.vjp(x=undefined, y=lambda k, g, x, y: k.negative(_gamma_density(k, g, x, y)), jvp="elementwise")
+igamma.vjp(x=lambda k, g: undefined("igamma: input"), y=_gamma_density, jvp="elementwise")
+igammac.vjp(x=lambda k, g: undefined("igammac: input"), y=lambda k, g, x, y: k.negative(_gamma_density(k, g, x, y)), jvp="elementwise")
 
 # ---- logarithms that meet zeros ----
 
