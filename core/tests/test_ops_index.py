@@ -580,3 +580,12 @@ def test_a_constant_at_positions_is_written_as_it_would_be_by_a_mask():
     mt.index_fill(x, 1, mt.tensor([1, 1]), value).sum().backward()
     assert value.grad.item() == 3  # a position given twice counts once
     assert "new_ones" not in asked(lambda: mt.index_fill(x, 1, mt.tensor([1]), 2.0))
+
+
+def test_the_first_position_that_is_out_of_bounds_is_named() -> None:
+    x, where = mt.arange(5.0), mt.tensor([0, 6, 15, -9])
+    for read in (lambda: x[where], lambda: x.gather(0, where), lambda: x.take(where), lambda: mt.stack([x, x])[:, where]):
+        with pytest.raises((IndexError, RuntimeError), match="index 6 is out of bounds"):
+            read()
+    with pytest.raises(IndexError, match="Target 6 is out of bounds"):
+        mt.nn.functional.nll_loss(mt.zeros(3, 4), mt.tensor([-100, 6, -1]))

@@ -64,15 +64,18 @@ class MovementKernels:
     def refuse_outside(
         k: Any, x: Buffer, low: int, high: int, error: Callable[[int], Exception], allowed: int | None = None
     ) -> tuple[int, int] | None:
-        """Raise error(value) where an element of x is outside [low, high] and not `allowed`; else return the ends.
+        """Raise error(value) of the first element of x outside [low, high] and not `allowed`; return the ends where there is none.
 
         x has an element. Where the device runs behind, a backend may return None and raise when the device is next waited for.
         """
         least, most = k.index_range(x)
         if (least < low or most > high) and allowed is not None and not low <= allowed <= high:
-            least, most = k.index_range(k.where(k.equal(x, allowed), low, x))
+            x = k.where(k.equal(x, allowed), low, x)
+            least, most = k.index_range(x)
         if least < low or most > high:
-            raise error(least if least < low else most)
+            flat = k.astype(k.reshape(x, (prod(tuple(k.shape_of(x))),)), int64)
+            outside = k.logical_or(k.less(flat, low), k.less(high, flat))
+            raise error(k.item(k.take(flat, k.reshape(k.argmax(k.astype(outside, int64), axis=0), (1,)), axis=0)))
         return least, most
 
     def contiguous(k: Any, x: Buffer) -> Buffer:
