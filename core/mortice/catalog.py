@@ -222,7 +222,7 @@ TENSOR_KERNELS = {
     "ops.complex": "angle complex conj imag real view_as_complex view_as_real",
     "ops.elementwise": (
         "add copysign div_floor div_trunc divide floor_divide floordiv fmod heaviside multiply nextafter pow rdivide "
-        "remainder subtract underived"
+        "remainder subtract"
     ),
     "ops.factor": (
         "cholesky_ex cholesky_solve det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd "

@@ -30,7 +30,7 @@ from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.notice import warn
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, same, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase
 
@@ -265,14 +265,6 @@ def undefined(what: str) -> NoReturn:
     error = NotImplementedError(text)
     error.add_note("Use .detach() on what enters it.")
     raise error
-
-
-@op(shape=same)
-def _underived(k: Any, x: Any, /, *, what: str) -> Any:
-    return x
-
-
-_underived.vjp(x=lambda k, g, what: undefined(f"aten::{what}"))
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", number=in_full(wrap_operand, 1), scalars="alone")

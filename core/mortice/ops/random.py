@@ -29,13 +29,13 @@ from mortice.dtype import (
 )
 from mortice.errors import DTypeError
 from mortice.layout import sparse_coo, strided
-from mortice.levels import chain, drawing, raise_to, stack
+from mortice.levels import chain, drawing, raise_to, record_crossing, stack
 from mortice.modes import modes
 from mortice.notice import warn
 from mortice.ops.bounds import where
 from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
-from mortice.ops.elementwise import _underived
+from mortice.ops.elementwise import undefined
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, is_row_major, keeps
 from mortice.ops.sort import searchsorted
 from mortice.rules import number_of
@@ -256,7 +256,7 @@ def _kept(made: Any, *parents: Any) -> Any:
 
 def underived(name: str, made: Any, *parents: Any) -> Any:
     """Keep in the graph what has no derivative, so that backward through it fails: outside of it the part would be lost in silence."""
-    return _kept(made, *[_underived(x.sum(), what=name) for x in parents if x is not None and x._rg and modes.grad])
+    return record_crossing(made, parents, lambda g: undefined(f"aten::{name}"), "NotImplemented")
 
 
 def _outside(value: Any) -> Any:
