@@ -131,12 +131,12 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if progress.stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        gradients = _gradients(optimizer, half=True)
-        held = self._on_device(gradients[0]) if gradients else self._held
+        first = next((p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None), None)
+        held = self._held if first is None else self._on_device(first)
         inverse = 1.0 / scale if held is None else held.scale.double().reciprocal().float()
         found: Any = None
         if getattr(self._unscale_grads_, "__func__", None) is not GradScaler._unscale_grads_:  # what replaces it reads tensors
-            like = held.scale if held else mortice.empty((), device=gradients[0].device if gradients else None)
+            like = held.scale if held else mortice.empty((), device=None if first is None else first.device)
             inverse, found = like.new_full((), inverse) if held is None else inverse, mortice.zeros_like(like)
         progress.overflow = _together(self._unscale_grads_(optimizer, inverse, found, False).values())
         progress.stage = OptState.UNSCALED

@@ -158,9 +158,10 @@ def histogram(
         raise TypeError(f"histogram: expected a number of bins beside range; got edges and {range}. Leave range out.")
     x = reshape(input.detach(), -1)
     edges = _edges("histogram", x, bins, range)
-    counts = underived("histogram", _counted("histogram", x, [x], [edges], weight, input.shape, density), input, weight)
-    edges = underived("histogram", edges.clone() if isinstance(bins, TensorBase) else edges, input)
-    return write_all("histogram", out, return_types.histogram(counts, edges))
+    counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)
+    edges = edges.clone() if isinstance(bins, TensorBase) else edges
+    counts, edges = write_all("histogram", out, return_types.histogram(counts, edges))
+    return return_types.histogram(underived("histogram", counts, input, weight), underived("histogram", edges, input))
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
