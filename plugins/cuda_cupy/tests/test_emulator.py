@@ -38,6 +38,21 @@ extern "C" __global__ void beyond(int *out) {
   __shared__ int held[4];
   held[out[0]] = 1;
 }
+// Each block adds what all others have left in `slots`, round after round.
+extern "C" __global__ void rounds(unsigned *slots, unsigned *arrived) {
+  for (unsigned round = 1; round < 5; ++round) {
+    unsigned *from = slots + round % 2 * gridDim.x, *to = slots + (round + 1) % 2 * gridDim.x, sum = 0;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += 32) sum += from[i];
+    for (int by = 16; by; by >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, by);
+    if (threadIdx.x == 0) to[blockIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      atomicAdd(arrived, 1u);
+      while (*static_cast<volatile unsigned *>(arrived) < round * gridDim.x) on_cpu::yield();
+    }
+    __syncthreads();
+  }
+}
 extern "C" __global__ void stuck() {
   if (threadIdx.x == 0) __syncwarp();
   else __syncthreads();
@@ -61,11 +76,26 @@ def test_a_missing_barrier_shows_in_one_order_of_threads(monkeypatch: pytest.Mon
     kernel = run_on_cpu.Module(code, (), ["reversed<float>"]).get_function("reversed<float>")
     x, i = np.arange(1, 97, dtype=np.float32), np.arange(96)
     out, wanted = np.empty_like(x), x[i // 2 if tells == "backwards" else (i + 95) // 2]
-    for order in ("forwards", "backwards"):
+    for order in ("forwards", "backwards", "1"):
         monkeypatch.setenv("MORTICE_EMULATED_ORDER", order)
         kernel((1,), (96,), (-x, out))  # shared memory holds what another block left there
         kernel((1,), (96,), (x, out))
-        assert (out == wanted).all() == (order != tells)
+        assert (out == wanted).all() == (order not in (tells, "1"))
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards", "1", "2"])
+def test_blocks_that_wait_for_each_other_run_at_a_time(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    monkeypatch.setenv("MORTICE_EMULATED_ORDER", order)
+
+    def found(code: str) -> tuple[int, ...]:
+        slots = np.ones(10, np.uint32)
+        run_on_cpu.Module(code).get_function("rounds")((5,), (32,), (slots, np.zeros(1, np.uint32)), together=True)
+        return tuple(slots)
+
+    assert found(PLAIN) == (125,) * 5 + (625,) * 5
+    # Without waiting they stay in step unless the order is drawn.
+    without = found(PLAIN.replace("while (*static", "if (false && *static"))
+    assert (without == (125,) * 5 + (625,) * 5) == (not order.isdigit())
 
 
 def test_indices_have_three_axes() -> None:
@@ -98,8 +128,9 @@ def _ended(launch: str) -> str:
     return done.stderr
 
 
-def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
-    assert "waits for threads that never reach it" in _ended("get_function('stuck')((1,), (32,), ())")
+@pytest.mark.parametrize("launch", ["get_function('stuck')((1,), (32,), ())", "get_function('rounds')((2,), (32,), (x, x[4:] * 0))"])
+def test_a_barrier_that_is_never_reached_ends_the_program(launch: str) -> None:
+    assert "waits for threads that never reach it" in _ended(launch)
 
 
 @pytest.mark.parametrize("launch", ["get_function('four')((1,), (1,), (x[1:], x))", "get_function('beyond')((1,), (1,), (x,))"])

@@ -219,7 +219,7 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any, togeth
     without a sign, such as an address, "f" a float, and "=" the next of `known`. CuPy looks at each argument's class; here what each is
     has been decided before. With an "s", an array or None that is the same for a series of launches, what is returned takes these
     first, and returns the launch for as long as the caller holds them. With `together` all blocks run at a time or the launch fails, so
-    that they may wait for each other; on a stand-in, where one runs after the other, there is one.
+    that they may wait for each other.
     """
     if isinstance(kernel, Everywhere):
         found: dict[Any, Callable[..., Any]] = {}
@@ -233,14 +233,14 @@ def launcher(kernel: Any, grid: Any, block: Any, takes: str, *known: Any, togeth
         return here
     handle = getattr(kernel, "ptr", None)  # for good: programs keep their kernels
     if handle is None:  # a stand-in's
-        grid = (1,) if together else grid
+        how = {"together": True} if together else {}
 
         def series(*same: Any) -> Callable[..., None]:
             def launch(*given: Any) -> None:
                 left = {"=": iter(known), "s": iter(same)}
                 rest = iter(given)
                 values = [next(left.get(letter, rest)) for letter in takes]
-                kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]))
+                kernel(grid, block, tuple([float(x) if letter == "f" else x for x, letter in zip(values, takes)]), **how)
 
             return launch
 

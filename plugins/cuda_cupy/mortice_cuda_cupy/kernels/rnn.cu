@@ -203,6 +203,9 @@ __device__ __forceinline__ void await_all(unsigned *arrived, i64 times) {
     __threadfence();
     atomicAdd(arrived, 1u);
     while (*static_cast<volatile unsigned *>(arrived) < unsigned(times) * gridDim.x) {
+#ifdef MORTICE_ON_CPU
+      on_cpu::yield();
+#endif
     }
     __threadfence();
   }

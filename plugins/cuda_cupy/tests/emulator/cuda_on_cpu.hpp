@@ -1,12 +1,13 @@
 // CUDA on the CPU, for tests where there is no GPU: enough of the language that the plugin's kernels compile with a C++
-// compiler and run, one block after another. It emulates what results depend on (indices, barriers, shuffles, atomics,
+// compiler and run, one block after another or, where these wait for each other, all at a time. It emulates what results depend on (indices, barriers, shuffles, atomics,
 // shared memory, which starts out as garbage) and nothing of the speed.
 //
 // The threads of a block are fibers: one runs until a barrier or a shuffle holds it up, then the next. A kernel without
 // barriers runs through in a single fiber. A barrier that some threads never reach ends the program with a message.
 //
 // On a GPU blocks, and threads between two barriers, run in any order. Here the first goes first, or with
-// MORTICE_EMULATED_ORDER=backwards the last: a missing barrier that one order hides shows in the other.
+// MORTICE_EMULATED_ORDER=backwards the last: a missing barrier that one order hides shows in the other. With a number the order is
+// drawn anew for each launch and at each barrier, and warps come out of step.
 #pragma once
 #define MORTICE_ON_CPU 1
 
@@ -44,7 +45,7 @@ struct uint3 {
 };
 
 static dim3 gridDim, blockDim;
-static uint3 blockIdx, threadIdx;
+static uint3 blockIdx, threadIdx;  // of the thread that runs
 static constexpr int warpSize = 32;
 
 namespace on_cpu {
@@ -65,11 +66,18 @@ struct Warp {
   } slots[2][32] = {};
 };
 
+struct Block {
+  uint3 index;
+  Barrier whole;
+  std::vector<Warp> warps;
+};
+
 struct Fiber {
   ucontext_t context;
   jmp_buf resume;
   std::unique_ptr<char[]> stack;
   uint3 index;
+  Block *block;
   unsigned thread, exchanges;
   Barrier *waits_for = nullptr;  // null where the fiber is free
   unsigned generation;
@@ -77,17 +85,29 @@ struct Fiber {
 
 constexpr size_t kStack = 64 * 1024;
 static std::vector<std::unique_ptr<Fiber>> fibers;
-static std::vector<Warp> warps;
-static Barrier whole_block;
+static std::vector<Block> blocks;  // that run at a time
 static Fiber *running;
 static jmp_buf scheduler;
 static ucontext_t origin;
-static unsigned next_thread, thread_count;
+static unsigned thread_count;  // of a block
+static size_t next_thread;     // of those of all blocks, in their order
+static std::vector<unsigned> order;
+static Barrier others;  // for which a thread waits that looks again and again
 static bool backwards;
+static uint64_t drawn;  // 0 where nothing is drawn
 inline unsigned turn(unsigned i, unsigned count) { return backwards ? count - 1 - i : i; }
+inline unsigned draw(unsigned below) {
+  drawn = drawn * 6364136223846793005ull + 1442695040888963407ull;
+  return unsigned((drawn >> 33) % below);
+}
+// Fill with 0 to count - 1 in the order in which they come.
+inline void arrange(std::vector<unsigned> &places, unsigned count) {
+  places.resize(count);
+  for (unsigned i = 0; i < count; ++i) places[i] = turn(i, count);
+  for (unsigned i = count; drawn && i > 1; --i) std::swap(places[i - 1], places[draw(i)]);
+}
 static void (*body)(void **);
 static void **arguments;
-static std::vector<std::pair<void *, size_t>> shared_blocks;
 static unsigned char *dynamic_shared;
 
 [[noreturn]] inline void stop(const char *why) {
@@ -95,27 +115,32 @@ static unsigned char *dynamic_shared;
   abort();
 }
 
+inline void hold(Barrier &barrier, unsigned generation) {
+  Fiber *me = running;
+  me->waits_for = &barrier, me->generation = generation, me->index = threadIdx;
+  if (!_setjmp(me->resume)) _longjmp(scheduler, 1);
+  threadIdx = me->index, blockIdx = me->block->index;
+}
 inline void await(Barrier &barrier) {
   unsigned generation = barrier.generation;
   ++barrier.arrived;
   barrier.release_if_complete();
-  if (barrier.generation != generation) return;
-  Fiber *me = running;
-  me->waits_for = &barrier, me->generation = generation, me->index = threadIdx;
-  if (!_setjmp(me->resume)) _longjmp(scheduler, 1);
-  threadIdx = me->index;
+  if (barrier.generation == generation) hold(barrier, generation);
 }
+// Let others go on: what a thread does between two looks at what another block writes.
+inline void yield() { hold(others, others.generation); }
 
 // Run threads until none is left; a fiber that a barrier holds up keeps its thread, and another goes on with the rest.
 inline void fiber_main() {
-  while (next_thread < thread_count) {
-    unsigned t = turn(next_thread++, thread_count);
-    running->thread = t, running->exchanges = 0;
-    threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+  while (next_thread < order.size()) {
+    unsigned place = order[next_thread++], t = place % thread_count;
+    Block &block = blocks[place / thread_count];
+    running->thread = t, running->exchanges = 0, running->block = &block;
+    threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)}, blockIdx = block.index;
     body(arguments);
-    Barrier &warp = warps[t / 32].barrier;
+    Barrier &warp = running->block->warps[t / 32].barrier, &whole = running->block->whole;
     --warp.expected, warp.release_if_complete();
-    --whole_block.expected, whole_block.release_if_complete();
+    --whole.expected, whole.release_if_complete();
   }
   running->waits_for = nullptr;
   _longjmp(scheduler, 1);
@@ -139,30 +164,42 @@ inline void resume_fiber(Fiber &fiber) {
   if (!_setjmp(scheduler)) _longjmp(fiber.resume, 1);
 }
 
-inline void run_block() {
-  next_thread = 0;
-  whole_block = Barrier{thread_count};
-  warps.assign((thread_count + 31) / 32, Warp{});
-  for (unsigned t = 0; t < thread_count; ++t) ++warps[t / 32].barrier.expected;
+inline void run_blocks() {
+  next_thread = 0, others = Barrier{};
+  for (Block &block : blocks) {
+    block.whole = Barrier{thread_count};
+    block.warps.assign((thread_count + 31) / 32, Warp{});
+    for (unsigned t = 0; t < thread_count; ++t) ++block.warps[t / 32].barrier.expected;
+  }
+  arrange(order, unsigned(thread_count * blocks.size()));
   size_t started = 0;
-  while (next_thread < thread_count) {
+  while (next_thread < order.size()) {
     if (started == fibers.size()) fibers.emplace_back(new Fiber);
     start_fiber(*fibers[started++]);
   }
+  std::vector<unsigned> places;
+  arrange(places, drawn ? unsigned(started) : 0);
   for (bool waiting = true; waiting;) {
     waiting = false;
     bool moved = false;
     for (size_t i = 0; i < started; ++i) {
-      Fiber &fiber = *fibers[i];  // which began in that order
+      Fiber &fiber = *fibers[drawn ? places[i] : i];  // else as they began
       if (!fiber.waits_for) continue;
       waiting = true;
-      if (fiber.waits_for->generation != fiber.generation) moved = true, resume_fiber(fiber);
+      if (drawn && draw(4) == 0) {
+        moved = moved || fiber.waits_for->generation != fiber.generation;  // it could, and will
+        continue;
+      }
+      if (fiber.waits_for->generation != fiber.generation) moved = moved || fiber.waits_for != &others, resume_fiber(fiber);
     }
-    if (waiting && !moved) stop("a barrier or shuffle waits for threads that never reach it");
+    if (waiting && !moved && ++others.arrived > 64) stop("a barrier or shuffle waits for threads that never reach it");
+    if (moved) others.arrived = 0;
+    ++others.generation;
   }
 }
 
-inline void run(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(void **), void **args) {
+// With `together` all blocks run at a time; their kernel has no shared memory, which they would have in common here.
+inline void run(dim3 grid, dim3 block, size_t shared_bytes, bool together, void (*kernel)(void **), void **args) {
   thread_count = block.x * block.y * block.z;
   if (thread_count == 0 || thread_count > 1024) stop("a block has 1 to 1024 threads");
   if (!grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535) stop("the grid is empty or too large");
@@ -170,15 +207,19 @@ inline void run(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(void 
   gridDim = grid, blockDim = block, body = kernel, arguments = args;
   std::unique_ptr<std::max_align_t[]> shared(new std::max_align_t[shared_bytes / sizeof(std::max_align_t) + 1]);
   dynamic_shared = reinterpret_cast<unsigned char *>(shared.get());
-  const char *order = getenv("MORTICE_EMULATED_ORDER");
-  backwards = order && !strcmp(order, "backwards");
-  for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) {
-        blockIdx = {turn(x, grid.x), turn(y, grid.y), turn(z, grid.z)};
-        memset(dynamic_shared, 0xff, shared_bytes);
-        run_block();
-      }
+  const char *said = getenv("MORTICE_EMULATED_ORDER");
+  backwards = said && !strcmp(said, "backwards");
+  drawn = said ? strtoull(said, nullptr, 10) : 0;
+  std::vector<unsigned> places;
+  arrange(places, grid.x * grid.y * grid.z);
+  blocks.resize(together ? places.size() : 1);
+  for (size_t i = 0; i < places.size(); ++i) {
+    unsigned at = places[i];
+    blocks[i % blocks.size()].index = {at % grid.x, at / grid.x % grid.y, at / (grid.x * grid.y)};
+    if (together && i + 1 < places.size()) continue;
+    memset(dynamic_shared, 0xff, shared_bytes);
+    run_blocks();
+  }
 }
 
 template <class... A, size_t... I>
@@ -201,7 +242,7 @@ template <class T>
 T exchange(unsigned mask, T value, unsigned from) {
   static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
   unsigned lane = running->thread % 32;
-  Warp &warp = warps[running->thread / 32];
+  Warp &warp = running->block->warps[running->thread / 32];
   if (mask != 0xffffffffu) stop("shuffles take the whole warp");
   unsigned number = ++running->exchanges;
   Warp::Slot *slots = warp.slots[number & 1];  // the next exchange must not overwrite what is still read
@@ -216,8 +257,8 @@ T exchange(unsigned mask, T value, unsigned from) {
 
 }  // namespace on_cpu
 
-inline void __syncthreads() { on_cpu::await(on_cpu::whole_block); }
-inline void __syncwarp(unsigned = 0xffffffffu) { on_cpu::await(on_cpu::warps[on_cpu::running->thread / 32].barrier); }
+inline void __syncthreads() { on_cpu::await(on_cpu::running->block->whole); }
+inline void __syncwarp(unsigned = 0xffffffffu) { on_cpu::await(on_cpu::running->block->warps[on_cpu::running->thread / 32].barrier); }
 inline void __threadfence() {}
 inline void __threadfence_system() {}
 template <class T> T __shfl_sync(unsigned mask, T v, int lane) { return on_cpu::exchange(mask, v, lane); }

@@ -371,11 +371,11 @@ class KernelModule:
         """Return a kernel."""
         kernel = self._module.get_function(name)
 
-        def launch(grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
+        def launch(grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None, together: bool = False) -> None:
             opened = tuple(_open(x) if not _by_value(x) else x.copy() for x in args)
             if builtins.sum(x.nbytes if _by_value(x) else 8 for x in args) > 4096:
                 raise CUDARuntimeError("cudaErrorInvalidValue: more than 4 KiB of arguments")
-            _do(lambda: kernel(grid, block, opened, shared_mem=shared_mem))
+            _do(lambda: kernel(grid, block, opened, shared_mem=shared_mem, together=together))
 
         return launch
 

@@ -54,7 +54,7 @@ class Module:
 
     @functools.cache  # noqa: B019  a module lives as long as the process
     def get_function(self, name: str) -> Callable[..., None]:
-        """Return the kernel as a function of (grid, block, args, shared_mem)."""
+        """Return the kernel as a function of (grid, block, args, shared_mem, together)."""
         number = self.names.index(name)
         launch = getattr(self._library, f"launch_{number}")
         sizes = (ctypes.c_int * 256)()
@@ -65,7 +65,7 @@ class Module:
 
 def _launch(
     launch: Any, name: str, sizes: tuple[int, ...], most: int, grid: Sequence[int], block: Sequence[int], args: Sequence[Any],
-    shared_mem: int = 0, **_: Any,
+    shared_mem: int = 0, together: bool = False,
 ) -> None:  # fmt: skip
     if type(grid) is not tuple or type(block) is not tuple:
         raise TypeError(f"{name}: expected tuples for grid and block, as CuPy does; got {grid} and {block}")
@@ -80,7 +80,7 @@ def _launch(
     values = [_value(name, i, x, size) for i, (x, size) in enumerate(zip(args, sizes))]
     pointers = (ctypes.c_void_p * max(len(values), 1))(*[v.ctypes.data for v in values])
     three = lambda n: (ctypes.c_uint * 3)(*n, *[1] * (3 - len(n)))
-    launch(three(grid), three(block), ctypes.c_size_t(shared_mem), pointers)
+    launch(three(grid), three(block), ctypes.c_size_t(shared_mem), ctypes.c_bool(together), pointers)
 
 
 def _value(name: str, i: int, x: Any, size: int) -> Any:
@@ -113,8 +113,8 @@ def _built(code: str, defines: tuple[str, ...], names: tuple[str, ...]) -> Path:
     if cxx is None:
         raise RuntimeError("CUDA on the CPU: needs a C++ compiler; got none. Install g++ or set CXX")
     launchers = "".join(
-        f'extern "C" void launch_{i}(const unsigned *g, const unsigned *b, size_t shared, void **args) {{\n'
-        f"  on_cpu::run({{g[0], g[1], g[2]}}, {{b[0], b[1], b[2]}}, shared,\n"
+        f'extern "C" void launch_{i}(const unsigned *g, const unsigned *b, size_t shared, bool together, void **args) {{\n'
+        f"  on_cpu::run({{g[0], g[1], g[2]}}, {{b[0], b[1], b[2]}}, shared, together,\n"
         f"              [](void **a) {{ on_cpu::call({name}, a); }}, args);\n}}\n"
         f'extern "C" int describe_{i}(int *sizes) {{ return on_cpu::describe({name}, sizes); }}\n'
         for i, name in enumerate(names)
