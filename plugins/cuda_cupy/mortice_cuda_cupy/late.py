@@ -17,15 +17,33 @@ import numpy as np
 
 from mortice_cuda_cupy.graphs import current_capture
 from mortice_cuda_cupy.kernels.copying import contiguous
-from mortice_cuda_cupy.kernels.launch import INTEGERS, Plans, int64, launcher
+from mortice_cuda_cupy.kernels.launch import INTEGERS, Plans, int64, launcher, scratch
 from mortice_cuda_cupy.kernels.reduce import FEW, LOOK
 
 _PLACES = 4096  # for answers: more checks than a device has launches under way
 _NOTE = "The call that it is about came earlier: its device was not waited for."
 
 
+_MOST_BLOCKS, _LEAST = 528, 1 << 13  # that share many elements, and the elements of one: 4 blocks for each of 132 multiprocessors
+_making = threading.Lock()
+
+
 def _look(dtype: Any, n: int) -> Any:
-    return launcher(LOOK.get(dtype, "look<{T}>"), (1,), (min(-(-n // 32) * 32, 1024),), "xw=ii", n)
+    """Return a function of an array, the address of its answer, the ends, what else is allowed, and the number of the check."""
+    kernel = LOOK.get(dtype, "look<{T}>")
+    if n <= FEW:
+        return launcher(kernel, (1,), (min(-(-n // 32) * 32, 1024),), "x=w==iiii", None, n, 0)
+    per = max(-(-n // _MOST_BLOCKS), _LEAST)
+    count = -(-n // per)
+    first = launcher(LOOK.get(dtype, "outside<{T}>"), (count,), (256,), "xm==iii", n, per)
+    last = launcher(kernel, (1,), (256,), "xmw==iiii", n, count)
+
+    def look(x: Any, place: int, low: int, high: int, skip: int, number: int) -> None:
+        firsts = scratch(8 * count)
+        first(x, firsts, low, high, skip)
+        last(x, firsts, place, low, high, skip, number)
+
+    return look
 
 
 _looks = Plans(_look)
@@ -52,35 +70,38 @@ class LateChecks:
         self.raise_late()
         if current_capture() is not None:
             return
-        if self._answers is None:  # the least, the greatest and the number of a check; for good, as kernels write there
-            made = np.frombuffer(cupy.cuda.alloc_pinned_memory(24 * _PLACES), np.int64, 3 * _PLACES).reshape(-1, 3)
-            made[:] = 0
-            self._answers, self._place = made, made.ctypes.data
+        if self._answers is None:
+            self._make_answers()
         dtype, skip = self.dtype_of(x), low if allowed is None else allowed  # type: ignore[attr-defined]
         if dtype not in INTEGERS:
             x, dtype = self.astype(x, int64), int64  # type: ignore[attr-defined]
-        if x.size > FEW:
-            if allowed is not None:
-                x, skip = self.where(self.equal(x, allowed), low, x), low  # type: ignore[attr-defined]
-            x = self.concat([self.reshape(end(x), (1,)) for end in (self.min, self.max)], axis=0)  # type: ignore[attr-defined]
         number = next(self._numbers)
-        _looks[dtype, x.size](contiguous(x), self._place + 24 * (number % _PLACES), skip, number)
-        self._late.asked.append((number, (low, high, error)))
+        _looks[dtype, x.size](contiguous(x), self._place + 24 * (number % _PLACES), low, high, skip, number)
+        self._late.asked.append((number, error))
         self.raise_late(own=number)
+
+    def _make_answers(self) -> None:
+        """Take memory for answers, for good, as kernels write there: whether an element is outside, the first, the number of the check."""
+        with _making:
+            if self._answers is None:
+                made = np.frombuffer(cupy.cuda.alloc_pinned_memory(24 * _PLACES), np.int64, 3 * _PLACES).reshape(-1, 3)
+                made[:] = 0
+                self._place = made.ctypes.data
+                self._answers = made
 
     def raise_late(self, own: int = 0) -> None:
         """Raise what a check of this thread has found, if the answer is there."""
         asked = self._late.asked
         while asked:
-            number, (low, high, error) = asked[0]
+            number, error = asked[0]
             answer = self._answers[number % _PLACES]
-            written = int(answer[2])  # before the ends, which were there before it
+            written = int(answer[2])  # before the rest, which was there before it
             if written < number:
                 return
             asked.popleft()
-            least, most = int(answer[0]), int(answer[1])
-            if written == number and (least < low or most > high):
-                found = error(least if least < low else most)
+            wrong, value = int(answer[0]), int(answer[1])
+            if written == number and wrong:
+                found = error(value)
                 if number != own:
                     found.add_note(_NOTE)
                 raise found

@@ -359,6 +359,18 @@ def test_many_indices_are_refused() -> None:
         mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), x.to(mt.int64))
 
 
+@pytest.mark.parametrize("dtype", [mt.int32, mt.int64])
+@pytest.mark.parametrize("count", [1, 40, 5000, 70_001])
+def test_the_first_index_that_is_outside_is_named(count: int, dtype: Any) -> None:
+    read = lambda where: mt.nn.functional.embedding(where, mt.ones(5, 1, device="cuda")).sum().item()
+    for at in {0, count // 3, count - 1}:
+        x = mt.full((count,), 2, dtype=dtype)
+        assert read(x.cuda()) == count
+        x[at], x[at + 1 : at + 2], x[at + 2 :] = 7, 9, -9
+        with pytest.raises(IndexError, match="got 7 for 5 rows"):
+            read(x.cuda())
+
+
 @several
 def test_a_stream_of_another_device_brings_that_device() -> None:
     side = cuda.Stream("cuda:1")

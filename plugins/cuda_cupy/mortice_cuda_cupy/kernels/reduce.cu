@@ -298,19 +298,37 @@ template <class T> __global__ void __launch_bounds__(1024, 1) extent(const T *x,
   ends[0] = low, ends[1] = high;
   __threadfence_system();
 }
-// The same for a host that does not wait: it knows by the number that the rest is there. What equals `skip` does not count.
-template <class T> __global__ void __launch_bounds__(1024, 1) look(const T *x, volatile i64 *answer, i64 n, i64 skip, i64 number) {
-  i64 low = highest<i64>(), high = lowest<i64>();
-  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+// The first place from `from` on and before `to` whose element is below low or above high, and not `skip`; none is n.
+template <class T>
+__device__ __forceinline__ i64 first_outside(const T *x, i64 from, i64 to, i64 n, i64 low, i64 high, i64 skip) {
+  i64 first = n;
+#pragma unroll 4
+  for (i64 i = from + threadIdx.x; i < to; i += blockDim.x) {
     i64 value = x[i];
-    if (value == skip) continue;
-    low = value < low ? value : low;
-    high = value > high ? value : high;
+    if ((value < low || value > high) && value != skip && i < first) first = i;
   }
-  low = over_row(low, highest<i64>(), Least());
-  high = over_row(high, lowest<i64>(), Largest());
+  return over_row(first, n, Least());
+}
+// Of each block's part of x.
+template <class T>
+__global__ void __launch_bounds__(256) outside(const T *x, i64 *firsts, i64 n, i64 per, i64 low, i64 high, i64 skip) {
+  i64 from = blockIdx.x * per, first = first_outside(x, from, from + per < n ? from + per : n, n, low, high, skip);
+  if (threadIdx.x == 0) firsts[blockIdx.x] = first;
+}
+// Of all, for a host that does not wait, by one block: whether there is one and what it is. That both are there the host knows by the
+// number. Without `firsts`, of which there are `count`, the block looks at x.
+template <class T>
+__global__ void __launch_bounds__(1024, 1) look(const T *x, const i64 *firsts, volatile i64 *answer, i64 n, i64 count, i64 low, i64 high,
+                                                i64 skip, i64 number) {
+  i64 first = n;
+  if (firsts) {
+    for (i64 i = threadIdx.x; i < count; i += blockDim.x) first = firsts[i] < first ? firsts[i] : first;
+    first = over_row(first, n, Least());
+  } else {
+    first = first_outside(x, 0, n, n, low, high, skip);
+  }
   if (threadIdx.x) return;
-  answer[0] = low, answer[1] = high;
+  answer[0] = first < n, answer[1] = first < n ? i64(x[first]) : i64(0);
   __threadfence_system();
   answer[2] = number;
 }

@@ -220,7 +220,7 @@ def _variance(k: Any, other: Kernel) -> Kernel:
 
 
 EXTENT = Program("reduce.cu", "extent<{T}>", types=tuple(INTEGERS))
-LOOK = Program("reduce.cu", "look<{T}>", types=tuple(INTEGERS))
+LOOK = Program("reduce.cu", "outside<{T}>", "look<{T}>", types=tuple(INTEGERS))
 FEW = 1 << 16  # that one block looks at
 
 
