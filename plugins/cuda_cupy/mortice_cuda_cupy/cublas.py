@@ -148,7 +148,12 @@ def plain(index: int) -> int:
 
 def handle(index: int) -> Handle:
     """Return this thread's handle on the current device, of that index, sending to the current stream."""
+    return ready(index).follow(cupy.cuda.get_current_stream().ptr)
+
+
+def ready(index: int) -> Handle:
+    """Return it wherever it sends; it must be there before a capture, in which cuBLAS may make none."""
     found = _local.handles.get(index)
     if found is None:
         found = _local.handles[index] = Handle(index)
-    return found.follow(cupy.cuda.get_current_stream().ptr)
+    return found

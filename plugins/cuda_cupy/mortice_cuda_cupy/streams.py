@@ -7,6 +7,7 @@ from typing import Any
 import cupy
 
 from mortice.backends.services import Mark, Queue
+from mortice_cuda_cupy import cublas
 from mortice_cuda_cupy.graphs import Capture, Pool
 from mortice_cuda_cupy.guard import refuse_in_capture
 
@@ -107,6 +108,8 @@ class Streams:
         return device is other or bool(cupy.cuda.runtime.deviceCanAccessPeer(device.index, other.index))
 
     def begin_capture(self, queue: Any, pool: Any = None, mode: str = "global") -> Capture:
+        with cupy.cuda.Device(queue.device.index):
+            cublas.ready(queue.device.index)
         return Capture(queue, pool, mode)
 
     def capture_pool(self, device: Any) -> Pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -294,6 +295,22 @@ def test_after_a_refusal_the_capture_goes_on() -> None:
     x.fill_(4)
     graph.replay()
     assert y.tolist() == [10, 10, 10]
+
+
+def test_a_product_is_captured_in_a_thread_that_has_made_none() -> None:
+    x, found = mt.arange(6.0, device="cuda").reshape(2, 3), []
+
+    def work() -> None:
+        graph = cuda.CUDAGraph()
+        with cuda.stream(cuda.Stream()), cuda.graph(graph):
+            y = x @ x.t()
+        graph.replay()
+        found.append(y.tolist())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [[[5.0, 14.0], [14.0, 50.0]]]
 
 
 def test_optimisers_that_would_repeat_a_number_are_refused() -> None:

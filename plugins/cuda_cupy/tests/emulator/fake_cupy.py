@@ -479,9 +479,12 @@ class Cublas:
 
         return call
 
-    def _create_v2(self, place: Any) -> None:
+    def _create_v2(self, place: Any) -> int:
+        if get_current_stream()._steps is not None:
+            return 1
         number = place._obj.value = 0x77 + len(self._streams)
         self._streams[number], self._rooms[number], self._device[number] = 0, None, _local.device
+        return 0
 
     def _setstream_v2(self, handle: int, stream: int) -> None:
         self._streams[handle], self._rooms[handle] = stream, None
