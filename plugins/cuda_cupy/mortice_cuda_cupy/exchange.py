@@ -147,5 +147,22 @@ class Exchange:
 
 
 def _keep_until_done(kept: Any, memory: Any, queue: Any) -> None:
+    kept.append((memory, _AfterCapture(queue) if queue.capturing else _recorded(queue)))
+
+
+def _recorded(queue: Any) -> Any:
     with cupy.cuda.Device(queue.device.index):
-        kept.append((memory, queue.stream.record()))
+        return queue.stream.record()
+
+
+class _AfterCapture:
+    """An event of a stream that captures: what is recorded there belongs to the graph, and may not be asked. It comes after that."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue, self._event = queue, None
+
+    @property
+    def done(self) -> bool:
+        if self._event is None and not self._queue.capturing:
+            self._event = _recorded(self._queue)
+        return self._event is not None and bool(self._event.done)

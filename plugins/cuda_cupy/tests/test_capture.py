@@ -313,6 +313,24 @@ def test_a_product_is_captured_in_a_thread_that_has_made_none() -> None:
     assert found == [[[5.0, 14.0], [14.0, 50.0]]]
 
 
+def test_memory_in_use_on_a_stream_that_captures_goes_back_after_that() -> None:
+    cuda.empty_cache()
+    before, side, graph = cuda.memory_allocated(), cuda.Stream(), cuda.CUDAGraph()
+    x, y = mt.ones(1 << 16, device="cuda"), mt.ones(3, device="cuda")
+    x.record_stream(side)
+    with cuda.graph(graph, stream=side):
+        y += 1
+        del x
+        gc.collect()
+    assert cuda.memory_allocated() >= before + (1 << 18)
+    graph.replay()
+    assert y.tolist() == [2, 2, 2]
+    for _ in range(2):  # after the capture the stream is asked, and then it has answered
+        cuda.synchronize()
+        cuda.empty_cache()
+    assert cuda.memory_allocated() < before + (1 << 18)
+
+
 def test_optimisers_that_would_repeat_a_number_are_refused() -> None:
     def prepared(make: Callable[[Any], Any], steps: int = 1) -> Any:
         p = mt.ones(3, device="cuda", requires_grad=True)

@@ -244,20 +244,25 @@ class Event:
     """A mark."""
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
-        self.device_id, self._timed, self._time = _local.device, not disable_timing, None
+        self.device_id, self._timed, self._time, self._captured = _local.device, not disable_timing, None, False
 
     def record(self, stream: Any = None) -> None:
         """Put it behind what is in a stream."""
         stream = stream or get_current_stream()
         if (_local.device if stream.device_id < 0 else stream.device_id) != self.device_id:
             raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-        self._time = time.perf_counter()
+        self._time, self._captured = time.perf_counter(), stream._steps is not None
 
-    done = True
+    @property
+    def done(self) -> bool:
+        """Whether what is before it is done; CuPy takes any error for no."""
+        return not self._captured
 
     def synchronize(self) -> None:
         """Wait."""
         _refuse_in_capture("synchronizing an event")
+        if self._captured:
+            raise CUDARuntimeError("cudaErrorCapturedEvent: operation not permitted on an event last recorded in a capturing stream")
 
 
 def get_elapsed_time(start: Event, end: Event) -> float:
@@ -330,7 +335,7 @@ class _BaseStream:
         event = Event() if event is None else event
         if (_local.device if self.device_id < 0 else self.device_id) != event.device_id:
             raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-        event._time = time.perf_counter()
+        event._time, event._captured = time.perf_counter(), self._steps is not None
         return event
 
     def wait_event(self, event: Event) -> None:
