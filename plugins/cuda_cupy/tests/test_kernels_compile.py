@@ -57,6 +57,15 @@ def test_nvrtc_compiles(program: Any, arch: str) -> None:
     assert {name: count for name, count in found.items() if count > 32} == {}
 
 
+def test_halves_of_both_kinds_compile_for_the_oldest_gpus_of_cuda_13() -> None:
+    if nvrtc.library() is None:
+        pytest.skip("libnvrtc is not here; `make cuda` brings it; or set MORTICE_NVRTC to the library")
+    program = next(p for p in PROGRAMS if p.source == "elementwise.cu" and "cast<{T}, float>" in p.kernels)
+    kernels = [f"cast<{NAMES[d]}, {NAMES[e]}>" for d in (float16, bfloat16, float32) for e in (float16, bfloat16, float32) if d is not e]
+    size, _ = nvrtc.compile_nvrtc(program.code(), kernels, "sm_75", (*OPTIONS, "--device-as-default-execution-space"))
+    assert size > 1000
+
+
 # Kernels that write as much as they read: 16 bytes at a time, which a compiler may undo without a word.
 WIDE = {
     "elementwise.cu": ("unary<{T}, {T}, Exp>", "binary<{T}, {T}, Add>", "cast<{T}, float>", "fill<unsigned>"),

@@ -53,7 +53,7 @@ template <> struct Narrow<half_t> {
 template <> struct Narrow<bf16_t> {
   static __device__ __forceinline__ bf16_t from(float x) {
     bf16_t r;
-#ifdef MORTICE_ON_CPU
+#if defined(MORTICE_ON_CPU) || __CUDA_ARCH__ < 800
     unsigned bits = __float_as_uint(x);
     r.bits = x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 #else
