@@ -24,6 +24,8 @@ def weights(dtype: Any, gates: int, features: int, hidden: int) -> list[Any]:
 @pytest.fixture(params=["whole steps", "no room for all at once", "steps between products"])
 def route(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take one of the ways, whatever the size."""
+    if request.param == "whole steps":  # whose blocks wait for each other
+        monkeypatch.setenv("MORTICE_EMULATED_ORDER", "7")
     if request.param == "steps between products":
         monkeypatch.setattr("mortice_cuda_cupy.kernels.rnn._SMALL", 0)
 
