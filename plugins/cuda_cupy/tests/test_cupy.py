@@ -160,3 +160,9 @@ def test_kernels_are_compiled_once_and_flush_nothing(monkeypatch: Any, tmp_path:
     file.write_bytes(file.read_bytes()[:-1])
     build.Module(code, ("-std=c++17",), names).get_function("one")
     assert len(asked) == 2
+    # A container may run as somebody who is nobody.
+    for name in ("CUPY_CACHE_DIR", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    monkeypatch.chdir(tmp_path)
+    build.Module(code, ("-std=c++17",), names).get_function("one")

@@ -84,7 +84,7 @@ class Module:
         arch = cupy.cuda.Device().compute_capability
         parts = (cupy.__version__, str(nvrtc.getVersion()), arch, *self._options, *self._names, self._code)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
-        folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy/kernel_cache"
+        folder = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")  # stays so where there is no home
         return Path(folder) / f"{key}.mortice"
 
 
