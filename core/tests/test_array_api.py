@@ -395,6 +395,21 @@ def test_searching_takes_numbers_and_a_sorter():
         xp.nonzero(xp.asarray(1))
 
 
+NUMERIC = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
+
+@pytest.mark.parametrize("a", NUMERIC)
+def test_products_take_every_numeric_dtype_and_promote(a):
+    products = (xp.vecdot, xp.linalg.vecdot, xp.linalg.cross, xp.linalg.outer, lambda x, y: xp.tensordot(x, y, axes=1), xp.matmul)
+    for b in NUMERIC:
+        if "uint64" in (a, b) and {a, b} & {"int8", "int16", "int32", "int64"}:
+            continue  # no integer dtype holds both
+        x, y = (xp.asarray([1, 2, 3], dtype=getattr(xp, d)) for d in (a, b))
+        made = [f(x, y) for f in products]
+        assert [m.dtype for m in made] == [xp.result_type(x, y)] * 6, (a, b)
+        assert [m.tolist() for m in made] == [14, 14, [0, 0, 0], [[1, 2, 3], [2, 4, 6], [3, 6, 9]], 14, 14], (a, b)
+
+
 def test_linear_algebra_broadcasts_as_the_standard_says():
     a = xp.reshape(xp.asarray([2.0, 0.0, 0.0, 4.0]), (1, 2, 2))
     # PyTorch takes the second one for a batch of vectors.

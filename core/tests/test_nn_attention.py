@@ -136,6 +136,13 @@ def test_attention_gradients_agree_with_finite_differences():
         assert mt.autograd.gradcheck(f, (q, k, mask))
 
 
+@pytest.mark.parametrize("batches", [((4, 1), (1, 1), (4, 2)), ((2,), (2,), (3, 1)), ((), (), (2, 3)), ((1, 2), (4, 1), (2,))])
+def test_values_may_have_more_dims_than_queries_and_keys(batches):
+    q, k, v = (doubles(*b, *s).requires_grad_() for b, s in zip(batches, ((3, 4), (5, 4), (5, 2))))
+    assert mt.autograd.gradcheck(F.scaled_dot_product_attention, (q, k, v))
+    close(F.scaled_dot_product_attention(q, k, v), mt.softmax(q @ k.mT / 2, -1) @ v)
+
+
 def test_attention_dropout_acts_in_training_only():
     layer = nn.MultiheadAttention(4, 2, dropout=0.5)
     x = mt.randn(8, 2, 4)

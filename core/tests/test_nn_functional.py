@@ -703,6 +703,28 @@ def test_huber_and_smooth_l1_are_squares_within_their_bound_and_lines_beyond(bou
     assert F.mse_loss(mt.tensor([2.0, -3.0]), mt.zeros(2)).item() == 6.5
 
 
+def test_labels_are_the_last_dim_of_the_input_where_targets_have_more():
+    x, target = mt.tensor([0.5, -1.0]), mt.tensor([[[0.0, 1.0]] * 3] * 2)
+    each = F.binary_cross_entropy_with_logits(x.expand(2, 3, 2), target, reduction="none")
+    mt.testing.assert_close(F.multilabel_soft_margin_loss(x, target, reduction="none"), each.sum(0) / 2)
+    with pytest.raises(IndexError):
+        F.multilabel_soft_margin_loss(mt.tensor(1.0), mt.tensor(1.0))
+
+
+def test_terms_of_targets_leave_the_dtype_of_a_poisson_loss():
+    x, counts = mt.ones(3, dtype=mt.float16), mt.tensor([1, 2, 3])
+    assert F.poisson_nll_loss(x, counts, full=True, reduction="none").dtype is mt.float16
+
+
+def test_a_target_without_dims_counts_for_the_dtype_of_l1_loss():
+    mt.set_type_promotion("pytorch")
+    try:
+        with pytest.warns(UserWarning, match="target size"):
+            assert F.l1_loss(mt.ones(3), mt.tensor(2.0, dtype=mt.float64)).dtype is mt.float64
+    finally:
+        mt.set_type_promotion("standard")
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags_of_one_size_give_what_bags_of_several_sizes_give(mode):
     weight = mt.arange(12.0).reshape(6, 2).flip(0).clone().requires_grad_()

@@ -459,6 +459,21 @@ def test_segments_give_gradients_to_what_they_hold(device):
             mt.segment_reduce(x, "sum", **wrong)
 
 
+@pytest.mark.parametrize("offsets", [[1, 3, 6], [2, 2, 4], [0, 6], [6, 6]])
+def test_what_lies_outside_of_all_offsets_takes_no_part(offsets):
+    x = mt.arange(1.0, 7.0, dtype=mt.float64, requires_grad=True)
+    made = mt.segment_reduce(x, "sum", offsets=mt.tensor(offsets))
+    assert made.tolist() == [sum(range(a + 1, b + 1)) for a, b in zip(offsets, offsets[1:])]
+    made.sum().backward()
+    assert x.grad.tolist() == [float(offsets[0] <= i < offsets[-1]) for i in range(6)]
+
+
+@pytest.mark.parametrize("offsets", [[0, 7], [-1, 3], [3, 1]])
+def test_offsets_outside_of_the_data_are_refused(offsets):
+    with pytest.raises(RuntimeError, match="segment_reduce: expected"):
+        mt.segment_reduce(mt.ones(6), "sum", offsets=mt.tensor(offsets))
+
+
 def test_ldexp_keeps_the_dtype_and_reaches_beyond_it(device):
     x = mt.tensor([2.0**-14, 1.5], dtype=mt.float16, device=device)
     made = mt.ldexp(x, mt.tensor([20, -3], device=device))  # 2**20 is no half

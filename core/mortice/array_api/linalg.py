@@ -66,7 +66,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the vector perpendicular to two vectors of 3 elements along an axis; the other axes broadcast."""
     ndim = max(x1.ndim, x2.ndim)
-    x1, x2 = [mt.reshape(x, (1,) * (ndim - x.ndim) + tuple(x.shape)) for x in (x1, x2)]
+    x1, x2 = [mt.reshape(x, (1,) * (ndim - x.ndim) + tuple(x.shape)) for x in _alike(x1, x2)]
     return mt.linalg.cross(x1, x2, dim=axis)
 
 
@@ -148,7 +148,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Multiply vectors along an axis, the first one conjugated."""
     if not (x1.ndim and x2.ndim) or x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: sizes along axis {axis} must agree; got {tuple(x1.shape)} and {tuple(x2.shape)}.")
-    return mt.linalg.vecdot(*_alike(x1, x2), dim=axis)
+    x1, x2 = _alike(x1, x2)
+    return mt.sum(mt.conj(x1) * x2, axis, dtype=x1.dtype)  # PyTorch's vecdot refuses integers
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:

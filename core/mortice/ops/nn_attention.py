@@ -213,6 +213,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None and broadcast(name, scores, attn_mask.shape) != scores:
         raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
     keep = keep_mask(query, dropout_p, scores) if dropout_p else None
+    if shapes[2][:-2] != shapes[0][:-2] and broadcast(name, shapes[0][:-2], shapes[1][:-2]) != batch:
+        query = expand(query, (*batch, *shapes[0][-2:]))  # kernels' scores have all the dims
     out = _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
     flash = len(shapes[0]) == 4 and not dropout_p
     named(out, "ScaledDotProductFlashAttentionForCpuBackward0" if flash else "UnsafeViewBackward0")

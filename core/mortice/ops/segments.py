@@ -53,18 +53,20 @@ def segment_reduce(
             f"got {list(given.shape)} for data of {list(data.shape)}."
         )
     n = data.shape[axis]
-    if offsets is not None:
-        starts, ends = offsets[..., :-1], offsets[..., 1:]
-        lengths = ends - starts
+    if offsets is None:
+        ends, fits = cumsum(lengths, -1), lengths.sum(-1) == n
     else:
-        ends = cumsum(lengths, -1)
-        if not unsafe and lengths.numel() and not bool((lengths >= 0).all()):
-            raise RuntimeError("segment_reduce: expected lengths of at least 0.")
-        if not unsafe and not bool((lengths.sum(-1) == n).all()):
-            raise RuntimeError(f"segment_reduce: expected lengths that add up to {n}, the size of dim {axis} of data.")
+        ends, lengths, fits = offsets[..., 1:], offsets.diff(), (offsets >= 0) & (offsets <= n)
+    if not unsafe and lengths.numel() and not bool((lengths >= 0).all()):
+        raise RuntimeError("segment_reduce: expected lengths of at least 0.")
+    if not unsafe and not bool(fits.all()):
+        wanted = "lengths that add up to" if offsets is None else "offsets from 0 to"
+        raise RuntimeError(f"segment_reduce: expected {wanted} {n}, the size of dim {axis} of data.")
     rest = (1,) * (len(data.shape) - axis - 1)
     places = expand(data.new_empty(0, dtype=ends.dtype).new_ones(n).cumsum(0) - 1, (*data.shape[:axis], n))
     which = searchsorted(ends.contiguous(), places.contiguous(), right=True)
+    if offsets is not None:
+        which = where(places < offsets[..., :1], lengths.shape[-1], which)
     begun = _START[reduce] if initial is None else float(initial)
     # What an extreme began with has no share in its gradient, also where an element equals it.
     apart = reduce in ("max", "min") and initial is not None and not math.isnan(begun)

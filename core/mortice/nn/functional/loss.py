@@ -88,6 +88,7 @@ def l1_loss(
 ) -> Any:  # fmt: skip
     """Return the absolute differences, reduced."""
     _warn_sizes(input, target)
+    input, target = mortice.broadcast_tensors(input, target)  # so that one without dims counts for the dtype, as in PyTorch
     loss, reduction = mortice.abs(input - target), legacy_reduction(size_average, reduce, reduction)
     return _reduced(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, input, reduction)
 
@@ -163,7 +164,7 @@ def poisson_nll_loss(
     loss = mortice.exp(input) - target * input if log_input else input - target * mortice.log(input + eps)
     if full:
         stirling = target * mortice.log(target) - target + 0.5 * mortice.log(2 * math.pi * target)
-        loss = loss + mortice.where(target <= 1, mortice.zeros_like(stirling), stirling)
+        loss += mortice.where(target <= 1, mortice.zeros_like(stirling), stirling)
     return _reduced(loss, reduction)
 
 
@@ -401,7 +402,8 @@ def multilabel_soft_margin_loss(
     loss = -(target * _nn.logsigmoid(input) + (1 - target) * _nn.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return _reduced(mortice.mean(loss, -1), legacy_reduction(size_average, reduce, reduction))
+    dim = input.ndim - 1  # the labels' also where a target or weight has more dims
+    return _reduced(mortice.sum(loss, dim) / input.size(dim), legacy_reduction(size_average, reduce, reduction))
 
 
 def _check_margin_input(name: str, input: Any) -> None:
