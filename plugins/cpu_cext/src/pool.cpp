@@ -132,6 +132,10 @@ template <class T> void max_float(const Settings &s, const Array &x, Array &out,
 // What a window has along an axis: where it begins, the step from one element to the next, and how many there are.
 struct Seen {
     int64_t first, step, count;
+    void cut(int64_t size) {  // what lies outside; there may be nothing left
+        for (; count > 0 && first < 0; count--) first += step;
+        if (count > 0) count = std::min(count, (size - first + step - 1) / step);
+    }
 };
 Seen seen(const PoolAxis &a, bool parts, int64_t i) {
     if (!parts) return {i * a.stride - a.padding, a.dilation, a.kernel};
@@ -145,27 +149,21 @@ void largest(const Settings &s, bool parts, Seen along_z, Seen along_y, const ch
     const int64_t depth = s.axis[0].size, height = s.axis[1].size, width = s.axis[2].size;
     const T *from = reinterpret_cast<const T *>(plane);
     const int64_t line = (std::clamp<int64_t>(along_z.first, 0, depth - 1) * height + std::clamp<int64_t>(along_y.first, 0, height - 1)) * width;
+    along_z.cut(depth), along_y.cut(height);
     for (int64_t j = 0; j < s.axis[2].count; j++) {
-        const Seen along_x = seen(s.axis[2], parts, j);
+        Seen along_x = seen(s.axis[2], parts, j);
         int64_t place = line + std::clamp<int64_t>(along_x.first, 0, width - 1);
-        bool any = false;
+        along_x.cut(width);
+        if (along_z.count > 0 && along_y.count > 0 && along_x.count > 0) place = (along_z.first * height + along_y.first) * width + along_x.first;
         T best = from[place];
-        for (int64_t k = 0, z = along_z.first; k < along_z.count; k++, z += along_z.step) {
-            if (z < 0 || z >= depth) continue;
+        for (int64_t k = 0, z = along_z.first; k < along_z.count; k++, z += along_z.step)
             for (int64_t l = 0, y = along_y.first; l < along_y.count; l++, y += along_y.step) {
-                if (y < 0 || y >= height) continue;
-                const T *row = from + (z * height + y) * width;
-                for (int64_t m = 0, x = along_x.first; m < along_x.count; m++, x += along_x.step) {
-                    if (x < 0 || x >= width) continue;
-                    T v = row[x];
-                    if (!any || v > best || v != v) {
-                        best = v;
-                        place = (z * height + y) * width + x;
-                        any = true;
-                    }
+                int64_t own = (z * height + y) * width + along_x.first;
+                for (int64_t m = 0; m < along_x.count; m++, own += along_x.step) {
+                    const T v = from[own];
+                    if (v > best || v != v) best = v, place = own;
                 }
             }
-        }
         reinterpret_cast<T *>(to)[j] = best;
         if (at) at[j] = place;
     }

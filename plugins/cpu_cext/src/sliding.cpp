@@ -172,8 +172,14 @@ bool plan_padding(Padding &p, int ndim, const int64_t *shape, const int64_t *bef
 }
 
 template <class T> void pad_all(const Padding &p, const T *from, T *out, T value) {
-    int64_t volume = p.size[0] * p.size[1] * p.size[2], width = p.count[2];
-    const Padded &at = p.at[2];
+    int64_t volume = p.size[0] * p.size[1] * p.size[2], width = p.count[2], low = p.low, high = low + p.length;
+    Scratch<int64_t> places(width - p.length + 1);  // of a row's borders
+    int64_t *const at = places;
+    for (int64_t x = 0; x < low; x++) at[x] = p.at[2][x];
+    for (int64_t x = high; x < width; x++) at[x - p.length] = p.at[2][x];
+    const auto border = [&](T *to, const T *row, int64_t begin, int64_t end) {
+        for (; begin < end; begin++) *to++ = at[begin] == CONSTANT ? value : row[at[begin]];
+    };
     parallel_for(p.planes * p.count[0], grain_for(static_cast<double>(p.count[1]) * width), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             int64_t z = p.at[0][i % p.count[0]];
@@ -186,9 +192,9 @@ template <class T> void pad_all(const Padding &p, const T *from, T *out, T value
                     continue;
                 }
                 const T *row = plane + (z * p.size[1] + iy) * p.size[2];
-                for (int64_t x = 0; x < p.low; x++) to[x] = at[x] == CONSTANT ? value : row[at[x]];
-                copy_bytes(to + p.low, row + p.first, p.length * sizeof(T));
-                for (int64_t x = p.low + p.length; x < width; x++) to[x] = at[x] == CONSTANT ? value : row[at[x]];
+                border(to, row, 0, low);
+                copy_bytes(to + low, row + p.first, p.length * sizeof(T));
+                border(to + high, row, low, width - p.length);
             }
         }
     });

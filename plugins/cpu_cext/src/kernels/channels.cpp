@@ -369,7 +369,7 @@ void group_backward(const T *g, const T *x, const T *weight, const T *mean, cons
 }
 
 template <class T> constexpr ChannelKernels<T> KERNELS = {
-    forward<T>, backward<T>, apply<T>, apply_columns<T>, group_forward<T>, group_backward<T>,
+    forward<T>, backward<T>, apply<T>, apply_columns<T>, group_forward<T>, MORTICE_UP_TO_AVX2(group_backward<T>),  // without it 15 % faster
 };
 
 }  // namespace

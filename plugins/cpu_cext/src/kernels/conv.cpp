@@ -10,6 +10,9 @@
 
 namespace mortice::ISA {
 
+constexpr int MOST_VECTORS = 16;              // of a tile
+constexpr int MOST_RUNS = MOST_VECTORS * 16;  // the same, place by place
+
 template <class T> struct Tile {
     const ConvPlan<T> &p;
     const ConvPhase<T> &phase;
@@ -42,26 +45,29 @@ template <class T>
 static void emit(const Tile<T> &t, const Line &line, int64_t m, int64_t ms, int64_t start, int64_t count, const T *from,
                  int64_t ld) {
     int64_t image = t.p.size[0] * t.p.size[1] * t.p.size[2], step = t.p.out_step[1];
-    int64_t row = start / line.width, column = start % line.width;
+    T *to[MOST_RUNS];
+    Run runs[MOST_RUNS];
+    int64_t row = start / line.width, column = start % line.width, all = 0;
     for (int64_t i = 0; i < count;) {
         int64_t n = least(line.width - column, count - i);
         int64_t used = least(n, line.columns - column);
-        if (used > 0) {
-            T *to = output_at(t, m, line, row, column);
-            for (int64_t k = 0; k < ms; k++, to += image) {
-                const T *own = from + k * ld + i;
-                if (step == 1)
-                    copy_exact(to, own, used);
-                else if (step == 2)
-                    for (int64_t q = 0; q < used; q++) to[2 * q] = own[q];
-                else
-                    for (int64_t q = 0; q < used; q++) to[q * step] = own[q];
-            }
-        }
+        if (used > 0) to[all] = output_at(t, m, line, row, column), runs[all++] = {i, 0, used};
         i += n;
         row++;
         column = 0;
     }
+    // Image by image: they may lie a power of two apart, and share a few sets of the caches.
+    for (int64_t k = 0; k < ms; k++, from += ld)
+        for (int64_t r = 0; r < all; r++) {
+            const T *own = from + runs[r].from;
+            T *at = to[r] + k * image;
+            if (step == 1)
+                copy_exact(at, own, runs[r].count);
+            else if (step == 2)
+                put_every_other(at, own, runs[r].count);
+            else
+                for (int64_t q = 0; q < runs[r].count; q++) at[q * step] = own[q];
+        }
 }
 
 // Whether the places lie side by side in the output too.
@@ -75,8 +81,6 @@ template <class T> static bool straight(const Tile<T> &t, const Line &line, int6
 
 INLINE int panel_rows(int64_t left) { return left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left); }
 
-constexpr int MOST_VECTORS = 16;              // of a tile
-constexpr int MOST_RUNS = MOST_VECTORS * 16;  // the same, place by place
 constexpr int64_t DEEP = 512;  // rows gathered at once: they are to stay near while all filters pass by
 
 template <class T>
@@ -264,7 +268,9 @@ static void pack(const ConvPlan<T> &p, int64_t number, int64_t group, int64_t pa
 }
 
 template <class T> static void add(T *into, const T *from, int64_t n) {
-    for (int64_t i = 0; i < n; i++) into[i] += from[i];
+    int64_t i = 0;
+    for (; i + LANES<T> <= n; i += LANES<T>) store(into + i, load(into + i) + load(from + i));
+    for (; i < n; i++) into[i] += from[i];
 }
 
 template <class T>

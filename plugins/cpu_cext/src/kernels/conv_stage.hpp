@@ -76,6 +76,28 @@ template <class T> INLINE void copy_every_other(T *to, const T *from, int64_t n)
     }
 }
 
+// A vector's lanes in turn with what is there: the lanes from FIRST on, at the places that are even from the vector's start.
+template <class V, int L, int FIRST, int... I> INLINE V between(V own, V there, Places<I...>) {
+    return __builtin_shufflevector(own, there, ((I + FIRST) % 2 ? L + I : (I + FIRST) / 2)...);
+}
+
+// to[2 * i] = from[i]; what lies between two of them is written as it is.
+template <class T> INLINE void put_every_other(T *to, const T *from, int64_t n) {
+    constexpr int L = LANES<T>;
+    using P = typename PlacesUpTo<L>::type;
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+        T *at = to + 2 * i, *rest = at + L - 1;  // up to the last element, not past it
+        const vec<T> own = load(from + i), low = load(at), high = load(rest);  // a store would make the second wait
+        store(at, between<vec<T>, L, 0>(own, low, P{}));
+        store(rest, between<vec<T>, L, L - 1>(own, high, P{}));
+    }
+    for (; i < n; i++) {
+        __asm__("" : "+r"(i));
+        to[2 * i] = from[i];
+    }
+}
+
 // How a row of the copy is filled: element q is source[q * step + start] for q in [low, high), zero elsewhere.
 struct Fill {
     int64_t low, high, step, start;

@@ -114,13 +114,16 @@ template <class T> static void max(const PoolPlan<T> &p, T *room, int64_t task) 
 
 template <class T> APART T sum_run(const T *from, int64_t n) {
     constexpr int L = LANES<T>;
-    vec<T> sum[4] = {};
     int64_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L)
-        for (int j = 0; j < 4; j++) sum[j] += load(from + i + j * L);
-    for (; i + L <= n; i += L) sum[0] += load(from + i);
     T total = T(0);
-    if (i) total = sum_lanes<T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    if (n >= L) {
+        vec<T> sum[4] = {};
+        for (; i + 4 * L <= n; i += 4 * L)
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++) sum[j] += load(from + i + j * L);
+        for (; i + L <= n; i += L) sum[0] += load(from + i);
+        total = sum_lanes<T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    }
     for (; i < n; i++) total += from[i];
     return total;
 }
@@ -247,7 +250,8 @@ template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64
     for (T *t = out + fresh * ax.size; t < out + volume; t++) *t = T(0);
 }
 
-template <class T> static constexpr PoolSet<T> SET = {LANES<T>, max<T>, average<T>, average_grad<T>};
+// Averages of rows that are shorter than AVX-512's vectors, or little longer, are faster without it.
+template <class T> static constexpr PoolSet<T> SET = {LANES<T>, max<T>, MORTICE_UP_TO_AVX2(average<T>), MORTICE_UP_TO_AVX2(average_grad<T>)};
 
 extern const PoolTable pool_table;
 const PoolTable pool_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};
