@@ -271,19 +271,24 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
         raise UnpicklingError("load: expected a way to make a tensor.")
     made = function.function(*args)
     if kind is not TensorBase.cls:
-        if not registry.is_allowed(kind):
+        if not _is_of_tensors(kind):
             raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
-        made = kind(made.detach()).requires_grad_(made._rg)
+        made = made._make_subclass(kind, made, made._rg)
     return _takes(made, state) if _takes_its_own(kind) else _with_state(made, state)
 
 
 def _wrapper(kind: Any, args: Any, state: Any) -> Any:
     own, made = _takes_its_own(kind), None
-    if registry.is_allowed(kind):
+    if _is_of_tensors(kind):
         made = importlib.import_module("mortice.subclasses").loaded(kind, args, None if own else state)
     if made is None:
         raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}, or sets what is no attribute; nothing was executed.")
     return _takes(made, state) if own else made
+
+
+def _is_of_tensors(kind: Any) -> bool:
+    """Tell whether it is a class of tensors: one that was allowed, or that objects.py lets a file name."""
+    return isinstance(kind, type) and issubclass(kind, TensorBase)
 
 
 def _takes_its_own(kind: Any) -> bool:
