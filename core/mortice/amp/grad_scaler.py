@@ -324,10 +324,14 @@ class GradScaler:
 
 
 def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
-    found = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    if not half and any([g.dtype == mortice.float16 for g in found]):
+    owners = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    narrow = [p for p in owners if p.grad.dtype == mortice.float16]
+    if narrow and not half:
         raise ValueError("Attempting to unscale FP16 gradients.")
-    return found
+    for p in narrow:
+        if p.grad.is_sparse:
+            p.grad = p.grad.coalesce()  # what is at one place may overflow only together
+    return [p.grad for p in owners]
 
 
 def _unscale(gradients: list[Any], factor: Any) -> dict[Any, Any]:
