@@ -82,7 +82,8 @@ CALLS = [
     lambda lib, x: written(x, lambda y: y.copy_(x * 2)), lambda lib, x: written(x, lambda y: y.t().add_(x)),
     lambda lib, x: written(x, lambda y: y.__setitem__((slice(None), 1), x[0])), lambda lib, x: written(x, lambda y: y[:, 0].fill_(x[0, 0])),
     lambda lib, x: written(x, lambda y: y.index_put_((lib.tensor([0]),), x[:1], accumulate=True)),
-    lambda lib, x: lib.randint_like(x, 1), lambda lib, x: lib.poisson(x.detach() * 0), lambda lib, x: x.new_empty_strided((2,), (1,)).zero_(),
+    lambda lib, x: lib.randint_like(x, 1), lambda lib, x: lib.poisson(x.detach() * 0),
+    lambda lib, x: x.new_empty_strided((2,), (1,)).zero_(),
 ]  # fmt: skip
 
 
