@@ -11,9 +11,9 @@ from mortice.backends.plugins import resolve
 from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 from mortice.mps import is_available as _mps_is_available  # noqa: F401
-from mortice.tensor import TensorBase
 
-_TensorBase, _TensorMeta = TensorBase, type(Tensor)
+TensorBase = _TensorBase = Tensor.__mro__[-2]
+_TensorMeta = type(Tensor)
 __path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
@@ -127,7 +127,7 @@ def __getattr__(name: str) -> Any:
     if name in ("_add_batch_dim", "_remove_batch_dim", "get_unwrapped"):
         return getattr(import_module("mortice.utils.vmap_steps"), name)
     found = None if name[0] == "_" else getattr(import_module("mortice"), name, None)
-    if isinstance(found, type) or (found and name[:3] in ("get", "is_", "set")):  # the package has its types and settings from there
+    if isinstance(found, type) or (found and name[:3] in ("get", "is_", "set")):
         return found
     return attribute("mortice._C", name)
 

@@ -112,7 +112,6 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.nn_activation import _softmax_backward_data
     from mortice.ops.nn_attention import *
     from mortice.ops.nn_grid import *
-    from mortice.ops.nn_grid import grid_sampler as grid_sampler_2d, grid_sampler as grid_sampler_3d
     from mortice.ops.nn_conv import *
     from mortice.ops.nn_ctc import *
     from mortice.ops.nn_loss import *

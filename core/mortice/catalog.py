@@ -131,7 +131,7 @@ PUBLIC = {
     "ops.nn_attention": "bilinear",
     "ops.nn_conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     "ops.nn_ctc": "ctc_loss",
-    "ops.nn_grid": "grid_sampler grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler",
+    "ops.nn_grid": "grid_sampler",
     "ops.nn_loss": "embedding",
     "ops.nn_norm": "batch_norm group_norm instance_norm layer_norm rms_norm",
     "ops.nn_pool": (

@@ -328,9 +328,8 @@ def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
     narrow = [p for p in owners if p.grad.dtype == mortice.float16]
     if narrow and not half:
         raise ValueError("Attempting to unscale FP16 gradients.")
-    for p in narrow:
-        if p.grad.is_sparse:
-            p.grad = p.grad.coalesce()  # what is at one place may overflow only together
+    for p in [p for p in narrow if p.grad.is_sparse]:
+        p.grad = p.grad.coalesce()  # the sum at a place may overflow
     return [p.grad for p in owners]
 
 

@@ -88,9 +88,8 @@ def is_plain(kind: type) -> bool:
 
 
 def is_of_tensors(kind: type) -> bool:
-    """Tell whether it is a class of a user's tensors, which are made without a call of it, that takes no state over itself."""
-    theirs = issubclass(kind, TensorBase) and not _is_of_others(kind.__module__)
-    return theirs and kind.__setstate__ is TensorBase.cls.__setstate__  # type: ignore[attr-defined]
+    """Tell whether it is a class of a user's tensors, made without a call of it, that takes over no state itself."""
+    return issubclass(kind, TensorBase.cls) and kind.__setstate__ is TensorBase.cls.__setstate__ and not _is_of_others(kind.__module__)
 
 
 def _own_code(kind: type) -> bool:

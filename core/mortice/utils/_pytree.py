@@ -91,39 +91,25 @@ def _sequence_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[SequenceKe
 _list_flatten_with_keys = _sequence_flatten_with_keys
 
 
-def is_structseq_class(cls: Any) -> bool:
-    """Tell whether a class is that of what a function with several results returns, as in `return_types`."""
-    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
-
-
 def is_structseq_instance(obj: Any) -> bool:
     """Tell whether a value is what a function with several results returns, as of `return_types`."""
-    return is_structseq_class(type(obj))
-
-
-def is_structseq(obj: Any) -> bool:
-    """Tell it of a value or a class."""
-    return is_structseq_class(_class_of(obj))
-
-
-def is_namedtuple_class(cls: Any) -> bool:
-    """Tell whether a class is one of named tuples."""
-    named = isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
-    return named and not is_structseq_class(cls)
-
-
-def is_namedtuple_instance(obj: Any) -> bool:
-    """Tell whether a value is a named tuple."""
-    return is_namedtuple_class(type(obj))
+    return isinstance(obj, tuple) and hasattr(obj, "n_sequence_fields")
 
 
 def is_namedtuple(obj: Any) -> bool:
-    """Tell it of a value or a class."""
-    return is_namedtuple_class(_class_of(obj))
+    """Tell whether a value, or a class, is of named tuples."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not hasattr(kind, "n_sequence_fields")
 
 
-def _class_of(obj: Any) -> type:
-    return obj if isinstance(obj, type) else type(obj)
+def is_namedtuple_class(cls: Any) -> bool:
+    """Tell it of a class."""
+    return isinstance(cls, type) and is_namedtuple(cls)
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Tell it of a value."""
+    return is_namedtuple(type(obj))
 
 
 def _namedtuple_flatten(x: Any) -> tuple[list[Any], Any]:

@@ -13,12 +13,10 @@ _MODES = ("sum", "mean", "max")
 
 
 def _aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Do as `aminmax`."""
     return mortice.aminmax(input, dim=dim, keepdim=keepdim)
 
 
 def _shape_as_tensor(input: Any) -> Any:
-    """Return the shape as a tensor of integers."""
     return mortice.tensor(input.shape, dtype=mortice.int64)
 
 
