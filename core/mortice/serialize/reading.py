@@ -287,7 +287,7 @@ def _wrapper(kind: Any, args: Any, state: Any) -> Any:
 
 
 def _is_of_tensors(kind: Any) -> bool:
-    """Tell whether it is a class of tensors: one that was allowed, or that objects.py lets a file name."""
+    """Tell whether it is a class of tensors, which the user or objects.py lets a file name."""
     return isinstance(kind, type) and issubclass(kind, TensorBase)
 
 
