@@ -325,11 +325,11 @@ class GradScaler:
 
 def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
     owners = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    narrow = [p for p in owners if p.grad.dtype == mortice.float16]
-    if narrow and not half:
-        raise ValueError("Attempting to unscale FP16 gradients.")
-    for p in [p for p in narrow if p.grad.is_sparse]:
-        p.grad = p.grad.coalesce()  # the sum at a place may overflow
+    for p in [p for p in owners if p.grad.dtype == mortice.float16]:
+        if not half:
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        if p.grad.is_sparse:
+            p.grad = p.grad.coalesce()  # the sum at a place may overflow
     return [p.grad for p in owners]
 
 

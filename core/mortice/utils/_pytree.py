@@ -25,30 +25,24 @@ class NodeDef(NamedTuple):
     flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None
 
 
-class SequenceKey(NamedTuple):
-    """The step of a path that goes into a sequence."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        """Take the step."""
-        return sequence[self.idx]
-
-
 class MappingKey(NamedTuple):
     """The step of a path that goes into a dictionary."""
 
     key: Any
 
     def __str__(self) -> str:
-        return f"[{self.key!r}]"
+        return f"[{self[0]!r}]"
 
-    def get(self, mapping: Any) -> Any:
+    def get(self, nest: Any) -> Any:
         """Take the step."""
-        return mapping[self.key]
+        return nest[self[0]]
+
+
+class SequenceKey(NamedTuple):
+    """The step of a path that goes into a sequence."""
+
+    idx: int
+    __str__, get = MappingKey.__str__, MappingKey.get  # type: ignore
 
 
 class GetAttrKey(NamedTuple):
