@@ -271,7 +271,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
         raise UnpicklingError("load: expected a way to make a tensor.")
     made = function.function(*args)
     if kind is not TensorBase.cls:
-        if not _is_of_tensors(kind):
+        if not (isinstance(kind, type) and issubclass(kind, TensorBase)):  # objects.py, or the user, let the file name it
             raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
         made = made._make_subclass(kind, made, made._rg)
     return _takes(made, state) if _takes_its_own(kind) else _with_state(made, state)
@@ -279,16 +279,11 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
 
 def _wrapper(kind: Any, args: Any, state: Any) -> Any:
     own, made = _takes_its_own(kind), None
-    if _is_of_tensors(kind):
+    if isinstance(kind, type):
         made = importlib.import_module("mortice.subclasses").loaded(kind, args, None if own else state)
     if made is None:
         raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}, or sets what is no attribute; nothing was executed.")
     return _takes(made, state) if own else made
-
-
-def _is_of_tensors(kind: Any) -> bool:
-    """Tell whether it is a class of tensors, which the user or objects.py lets a file name."""
-    return isinstance(kind, type) and issubclass(kind, TensorBase)
 
 
 def _takes_its_own(kind: Any) -> bool:
