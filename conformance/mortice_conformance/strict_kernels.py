@@ -286,7 +286,8 @@ class StrictKernels(StrictBackend):
         out = np.array(array)
         at = list(np.ix_(*[np.arange(n) for n in places.shape]))
         at[axis] = places
-        np.add.at(out, tuple(at), added)
+        with np.errstate(all="ignore"):
+            np.add.at(out, tuple(at), added)
         return self._wrap(out, dtype, device)
 
     def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Buffer:

@@ -12,7 +12,8 @@ from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 from mortice.mps import is_available as _mps_is_available  # noqa: F401
 
-_TensorMeta = type(Tensor)
+TensorBase = _TensorBase = Tensor.__mro__[-2]
+_TensorMeta, _disabled_torch_dispatch_impl = type(Tensor), _disabled_torch_function_impl
 __path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
@@ -25,11 +26,10 @@ class _distributed_rpc:
 
 
 class ScriptMethod:
-    """The type of a compiled method, for `isinstance`; there are none."""
+    """The type of what is compiled, for `isinstance`; there is none."""
 
 
-class ScriptObject:
-    """The type of an object of a compiled class, for `isinstance`; there are none."""
+ScriptObject = ScriptMethod
 
 
 class PyTorchFileReader:
@@ -91,7 +91,7 @@ def is_batchedtensor(tensor: Any) -> bool:
 
 
 def is_legacy_batchedtensor(tensor: Any) -> bool:
-    """Return False: vmap is one mechanism, which `is_batchedtensor` tells of."""
+    """Return False: there is one vmap."""
     return False
 
 
@@ -115,18 +115,15 @@ def __getattr__(name: str) -> Any:
         return _jit_set_profiling_mode
     if name == "_VariableFunctions":
         return import_module("mortice")
-    if name == "_set_grad_enabled":
-        return import_module("mortice").set_grad_enabled
-    if name == "_LinAlgError":
-        return import_module("mortice.linalg").LinAlgError
-    if name == "_disabled_torch_dispatch_impl":
-        return _disabled_torch_function_impl
     if name == "_DisableTorchDispatch":
         return import_module("mortice.subclasses").no_dispatch
+    if name in ("_LinAlgError", "_set_grad_enabled"):
+        return getattr(import_module("mortice.linalg" if name[1] == "L" else "mortice"), name[1:])
     if name in ("_add_batch_dim", "_remove_batch_dim", "get_unwrapped"):
         return getattr(import_module("mortice.utils.vmap_steps"), name)
-    if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
-        return getattr(import_module("mortice.overrides"), name)
+    found = None if name[0] == "_" else getattr(import_module("mortice"), name, None)
+    if isinstance(found, type) or (found and name[:3] in ("get", "is_", "set")):
+        return found
     return attribute("mortice._C", name)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled,
         set_anomaly_enabled as set_anomaly_enabled,
     )
-    from mortice.compiler import compile as compile, _assert, _assert_async, _assert_tensor_metadata
+    from mortice.compiler import compile as compile, disable as _disable_dynamo, _assert, _assert_async, _assert_tensor_metadata
     from mortice.cuda.streams import Event as Event, Stream as Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
     from mortice.doctor.explanation import explain as explain
@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         TensorType as TensorType,
     )
     from mortice.methods.typed import *
+    from mortice.methods.typed import FloatStorage as Storage
     from mortice.nn.functional import (
         channel_shuffle as channel_shuffle, channel_shuffle as native_channel_shuffle, conv_tbc as conv_tbc,
         cosine_similarity as cosine_similarity,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.nn.functional.native import (
         batch_norm_update_stats as batch_norm_update_stats, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-        embedding_bag as embedding_bag, _has_compatible_shallow_copy_type,
+        embedding_bag as embedding_bag, _aminmax, _has_compatible_shallow_copy_type, _shape_as_tensor,
     )
     from mortice.nn.utils.weight_norm import norm_except_dim as norm_except_dim, _weight_norm
     from mortice.ops import nn as _nn

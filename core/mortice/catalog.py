@@ -44,7 +44,7 @@ PUBLIC = {
         "_check_type _check_value _check_with"
     ),
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
-    "compiler": "_assert _assert_async _assert_tensor_metadata compile",
+    "compiler": "_assert _assert_async _assert_tensor_metadata _disable_dynamo=disable compile",
     "cuda.streams": "Event Stream",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
     "doctor.explanation": "explain",
@@ -55,15 +55,17 @@ PUBLIC = {
     "methods.typed": (
         "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
         "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "
-        "HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor _cast_Byte _cast_Char "
-        "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short set_default_tensor_type"
+        "HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor Storage=FloatStorage "
+        "_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
+        "set_default_tensor_type"
     ),
     "nn.functional": (
         "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
         "pixel_shuffle pixel_unshuffle rrelu rrelu_"
     ),
     "nn.functional.native": (
-        "_has_compatible_shallow_copy_type batch_norm_update_stats binary_cross_entropy_with_logits embedding_bag"
+        "_aminmax _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
+        "binary_cross_entropy_with_logits embedding_bag"
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",

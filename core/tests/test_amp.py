@@ -412,6 +412,20 @@ def test_an_optimiser_may_take_the_scaler_itself() -> None:
     assert p.grad.tolist() == [1.0, 1.0]
 
 
+def test_what_overflows_in_the_sum_of_a_sparse_place_is_found() -> None:
+    pytest.importorskip("mortice.sparse")
+    found = []
+    for values in ([64000.0, 32.0, 64000.0], [640.0, 32.0, 640.0]):
+        p = mt.nn.Parameter(mt.zeros(2, 3, dtype=mt.float16))
+        p.grad = mt.sparse_coo_tensor([[0, 1, 0], [2, 0, 2]], mt.tensor(values, dtype=mt.float16), (2, 3))
+        scaler = GradScaler("cpu", init_scale=4.0)
+        scaler.scale(mt.ones(1))
+        seen = scaler._unscale_grads_(mt.optim.SGD([p], lr=0.1), 0.25, None, True)
+        found.append(([bool(v) for v in seen.values()], p.grad.is_coalesced()))
+    assert found == [([True], True), ([False], True)]
+    assert p.grad.to_dense().tolist() == [[0, 0, 320], [8, 0, 0]]
+
+
 def test_misuse_of_a_scaler_is_refused() -> None:
     assert [s.name for s in mt.amp.grad_scaler.OptState] == ["READY", "UNSCALED", "STEPPED"]  # which libraries import
     p, optimizer = parameter()

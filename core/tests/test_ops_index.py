@@ -589,3 +589,21 @@ def test_the_first_position_that_is_out_of_bounds_is_named() -> None:
             read()
     with pytest.raises(IndexError, match="Target 6 is out of bounds"):
         mt.nn.functional.nll_loss(mt.zeros(3, 4), mt.tensor([-100, 6, -1]))
+
+
+def test_sums_at_one_place_overflow_and_cancel_without_a_warning():
+    at, inf = mt.tensor([0, 0]), float("inf")
+    for values, want in (([64000.0, 64000.0], "[inf, 0.0]"), ([inf, -inf], "[nan, 0.0]")):
+        for dtype in (mt.float16, mt.float32):
+            x, v = mt.zeros(2, dtype=dtype), mt.tensor(values, dtype=dtype)
+            want = "[128000.0, 0.0]" if dtype is mt.float32 and values[0] < inf else want
+            made = [
+                x.index_add(0, at, v), x.scatter_add(0, at, v), x.index_put((at,), v, accumulate=True), x.put(at, v, accumulate=True),
+                x.clone().index_add_(0, at, v), x.clone().index_put_((at,), v, accumulate=True),
+            ]  # fmt: skip
+            for row in (x[None], x[None].clone()):
+                made.append(row.index_add(1, at, v[None])[0])
+            weight = mt.zeros(2, 1, dtype=dtype, requires_grad=True)
+            mt.nn.functional.embedding(at, weight).backward(v[:, None])
+            made.append(weight.grad[:, 0])
+            assert [str(t.tolist()) for t in made] == [want] * len(made)

@@ -90,6 +90,7 @@ def test_tables() -> None:
     assert lines[1] == "run" and "Self CPU %" in lines[3] and "Source Location" in lines[3] and "test_profiler.py" in text
     assert sum("%" in line for line in lines) == 3 and lines[-1].startswith("Self CPU time total:")
     assert len(prof.key_averages(group_by_input_shape=True)) >= len(prof.key_averages())
+    assert len(prof.events().key_averages(group_by_overload_name=True)) == len(prof.key_averages(group_by_overload_name=True))
 
 
 def test_traces(tmp_path: Path) -> None:

@@ -359,6 +359,40 @@ def test_names_that_compiled_programs_take_are_there():
     assert List[int] and Optional[int] and _get_activation_fn("gelu") is mt.nn.functional.gelu
     assert mortice._C._jit_set_profiling_mode(False) is mortice._C._jit_set_profiling_executor(True) is False
     assert mortice._C._LinAlgError is mt.linalg.LinAlgError
+    for name in ("Generator", "Size", "device", "dtype", "layout", "DisableTorchFunctionSubclass", "is_grad_enabled", "get_default_dtype"):
+        assert getattr(mortice._C, name) is getattr(mt, name)
+    assert mortice._C._TensorBase is mortice._C.TensorBase and issubclass(mt.nn.Parameter, mortice._C._TensorBase)
+    for name in ("add", "nn", "is_nothing", "_absent"):
+        with pytest.raises(AttributeError, match=f"module 'mortice._C' has no attribute '{name}'"):
+            getattr(mortice._C, name)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:(TypedStorage|_aminmax) is deprecated")
+def test_names_of_libraries_give_what_pytorch_s_do():
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    seen = []
+    for lib in (mt, torch):
+        x = lib.tensor([[3.0, 1.0], [2.0, 5.0]])
+        made = [*lib._aminmax(x), *lib._aminmax(x, 1), *lib._aminmax(x, 0, True), lib._shape_as_tensor(x), lib._shape_as_tensor(x.sum())]
+        found = [[lib.empty(0).dtype == t.dtype, list(t.shape), [round(v, 4) for v in t.flatten().tolist()]] for t in made]
+        is_instance = [isinstance(x.storage(), lib.Storage), isinstance(x.double().storage(), lib.Storage)]
+        seen.append([found, is_instance, lib._disable_dynamo(lambda: 1)(), lib._disable_dynamo(recursive=False)(lambda: 1)()])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.oracle
+def test_pytree_tells_named_tuples_and_results_of_several_values():
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    told = []
+    for lib in (mt, torch):
+        trees, result = lib.utils._pytree, lib.ones(2).max(0)
+        of_value = [trees.is_namedtuple, trees.is_namedtuple_instance, trees.is_structseq_instance]
+        of_class = [trees.is_namedtuple, trees.is_namedtuple_class]
+        values = (Pair(1, 2), result, (1, 2), [1], None)
+        told.append([[f(v) for f in of_value for v in values], [f(type(v)) for f in of_class for v in values], [f(1) for f in of_class]])
+        assert trees.PyTreeSpec is trees.TreeSpec
+    assert told[0] == told[1]
 
 
 def test_flops_of_a_block_are_counted_by_module(capsys):

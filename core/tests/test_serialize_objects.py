@@ -448,6 +448,51 @@ def test_pytorch_s_names_have_one_place_here(name):
         assert behind(found) is behind(want)  # which may ask classes first
 
 
+class Marked(mt.Tensor):
+    def __new__(cls, data, mark):
+        made = data.as_subclass(cls)
+        made.mark = mark
+        return made
+
+    def __init__(self, *args):
+        self.began = True
+
+
+class Remembering(mt.Tensor):
+    def __setstate__(self, state):
+        raise AssertionError("code of the class ran")
+
+
+class Outside:
+    def __reduce__(self):
+        return Marked, (mt.ones(2), 1)
+
+
+@formats
+def test_tensors_of_a_class_of_their_own_are_read_without_a_call_of_it(zipped):
+    x = Marked(mt.arange(3.0), ["m"])
+    for value in (x, mt.nn.Parameter(x), x.clone().as_subclass(Marked).requires_grad_()):
+        value.began = False
+        got = round_trip(value, zipped, weights_only=False)
+        assert type(got) is Marked and got.tolist() == [0, 1, 2] and got.began is False
+        assert got.requires_grad is value.requires_grad and isinstance(got, mt.nn.Parameter) is isinstance(value, mt.nn.Parameter)
+    assert round_trip(x, zipped, weights_only=False).mark == ["m"]
+    with mt.serialization.safe_globals([Marked]):  # nor is it called where it was allowed
+        assert type(round_trip(x, zipped, weights_only=True)) is Marked
+    with pytest.raises(UnpicklingError, match="the file asks for .*Marked"):
+        round_trip(x, zipped, weights_only=True)
+
+
+@formats
+def test_a_class_of_tensors_runs_nothing_of_its_own(zipped):
+    with pytest.raises(UnpicklingError, match="the file asks for .*Remembering"):
+        round_trip(mt.ones(2).as_subclass(Remembering), zipped, weights_only=False)
+    with pytest.raises(UnpicklingError, match="the file calls 'Marked'; nothing was executed"):
+        round_trip(Outside(), zipped, weights_only=False)
+    with pytest.raises(UnpicklingError):  # as what makes the values that are lacking
+        round_trip(collections.defaultdict(Marked), zipped, weights_only=False)
+
+
 def test_a_bound_method_of_a_tensor_is_read_but_not_among_weights():
     x = mt.arange(4.0)
     got = round_trip([x.add, x.reshape], weights_only=False)

@@ -82,6 +82,8 @@ CALLS = [
     lambda lib, x: written(x, lambda y: y.copy_(x * 2)), lambda lib, x: written(x, lambda y: y.t().add_(x)),
     lambda lib, x: written(x, lambda y: y.__setitem__((slice(None), 1), x[0])), lambda lib, x: written(x, lambda y: y[:, 0].fill_(x[0, 0])),
     lambda lib, x: written(x, lambda y: y.index_put_((lib.tensor([0]),), x[:1], accumulate=True)),
+    lambda lib, x: lib.randint_like(x, 1), lambda lib, x: lib.poisson(x.detach() * 0),
+    lambda lib, x: x.new_empty_strided((2,), (1,)).zero_(),
 ]  # fmt: skip
 
 
@@ -112,6 +114,16 @@ def test_a_wrapper_is_told_of_the_operators_that_pytorch_tells_of(number: int) -
 
 def plain(value: Any) -> Any:
     return [plain(v) for v in value] if isinstance(value, list) else pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
+
+
+def test_other_classes_are_no_classes_of_tensors() -> None:
+    x, plain = mt.ones(2), type("Plain", (mt.Tensor,), {})
+    for make in (lambda: x.as_subclass(object), lambda: mt.Tensor._make_subclass(object, x), lambda: mt.Tensor._make_subclass("Tensor", x)):
+        with pytest.raises(TypeError, match="Creating a Tensor subclass from a class that does not inherit from Tensor is not possible"):
+            make()
+    for kind in (plain, object):
+        with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+            mt.Tensor._make_wrapper_subclass(kind, (2,))
 
 
 def test_gradients_reach_the_leaf_as_tensors_of_the_class() -> None:

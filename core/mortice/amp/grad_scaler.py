@@ -324,10 +324,13 @@ class GradScaler:
 
 
 def _gradients(optimizer: Any, half: bool = False) -> list[Any]:
-    found = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    if not half and any([g.dtype == mortice.float16 for g in found]):
-        raise ValueError("Attempting to unscale FP16 gradients.")
-    return found
+    owners = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    for p in [p for p in owners if p.grad.dtype == mortice.float16]:
+        if not half:
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        if p.grad.is_sparse:
+            p.grad = p.grad.coalesce()  # the sum at a place may overflow
+    return [p.grad for p in owners]
 
 
 def _unscale(gradients: list[Any], factor: Any) -> dict[Any, Any]:

@@ -154,7 +154,9 @@ class EventList(list[Any]):
         """The time of all events, each moment counted once."""
         return float(sum([event.self_cpu_time_total for event in self]))
 
-    def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0) -> EventList:
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
         """Add events of one name up; of one name and shapes, or of one place in the code, if asked."""
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:

@@ -43,6 +43,11 @@ def _let_operands_ask(ask: Any) -> None:
     vars(call)["ASK"] = ask
 
 
+def _check_derived(name: str, cls: Any) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+        raise TypeError(f"{name}: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible; got {cls}.")
+
+
 class _TensorMeta(type):
     """The type of Tensor and of the classes derived from it; `asking` has Tensor's methods, by its name, ask too."""
 
@@ -98,6 +103,7 @@ class Tensor(
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Return a tensor of a class on the storage of another, outside its graph: what classes of weights are made with."""
+        _check_derived("_make_subclass", cls)
         made = Tensor.__new__(cls, data)
         Tensor.requires_grad.__set__(made, require_grad)  # the class is not asked: its tensor is not finished
         return made
@@ -109,10 +115,7 @@ class Tensor(
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
-        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
-            raise RuntimeError(
-                f"as_subclass: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible; got {cls}."
-            )
+        _check_derived("as_subclass", cls)
         seen: Any = Operators.__getitem__(self, ...)  # a class may have an index of its own
         try:
             seen.__class__ = cls

@@ -29,6 +29,7 @@ from mortice.serialize import homes, registry
 from mortice.serialize.machine import UnpicklingError
 from mortice.serialize.registry import Known
 from mortice.shape import prod
+from mortice.tensor import TensorBase
 
 # What a file may name and not call, such as the types of options, and what makes the values that a defaultdict lacks.
 _TYPES = (int, float, str, bool, list, dict, tuple)
@@ -55,7 +56,7 @@ def find(module: str, name: str) -> Any:
         return found
     if isinstance(found, types.FunctionType):  # a value such as any other: it is not called
         return found if found.__module__ == module and not _is_of_others(module) else None
-    return found if isinstance(found, type) and (takes_state(found) or is_plain(found) or _is_enum(found)) else None
+    return found if isinstance(found, type) and (takes_state(found) or is_plain(found) or is_of_tensors(found) or _is_enum(found)) else None
 
 
 def _is_of_others(module: str) -> bool:
@@ -84,6 +85,11 @@ def is_plain(kind: type) -> bool:
     return bool(theirs) and last is object and not any(
         _own_code(c) or not c.__flags__ & (1 << 9) or _is_of_others(c.__module__) for c in theirs
     )  # fmt: skip  # (1 << 9: a class that was made by a class statement)
+
+
+def is_of_tensors(kind: type) -> bool:
+    """Tell whether it is a class of a user's tensors, made without a call of it, that takes over no state itself."""
+    return issubclass(kind, TensorBase.cls) and kind.__setstate__ is TensorBase.cls.__setstate__ and not _is_of_others(kind.__module__)
 
 
 def _own_code(kind: type) -> bool:

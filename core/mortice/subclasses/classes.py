@@ -64,6 +64,8 @@ def wrapper(
     device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
     """Make a tensor of a class that has no elements of its own: `Tensor._make_wrapper_subclass`."""
+    if cls not in told:
+        raise TypeError(f"_make_wrapper_subclass: {cls} must define __torch_dispatch__, and derive from Tensor.")
     outline = empty_strided(size, contiguous_strides(size) if strides is None else strides, dtype=dtype, device="meta")
     return _of_class(cls, outline._buffer, _place(resolve(device or "cpu"), outline._device), outline, requires_grad)
 

@@ -424,7 +424,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
 _SIZED = frozenset("zeros ones empty rand randn new_zeros new_ones new_empty".split())
 _WHOLE = _SIZED | frozenset(
     "bincount isin histc full new_full nonzero arange eye linspace randint randperm normal bernoulli multinomial zeros_like ones_like "
-    "empty_like full_like rand_like randn_like detach equal".split()
+    "empty_like full_like rand_like randn_like randint_like poisson new_empty_strided detach equal".split()
 )
 _RECORDED = frozenset("masked_fill index_select addmm baddbmm roll repeat_interleave masked_select".split())  # for classes, op by op
 _WHOLE |= _RECORDED

@@ -25,30 +25,24 @@ class NodeDef(NamedTuple):
     flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None
 
 
-class SequenceKey(NamedTuple):
-    """The step of a path that goes into a sequence."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        """Take the step."""
-        return sequence[self.idx]
-
-
 class MappingKey(NamedTuple):
     """The step of a path that goes into a dictionary."""
 
     key: Any
 
     def __str__(self) -> str:
-        return f"[{self.key!r}]"
+        return f"[{self[0]!r}]"
 
-    def get(self, mapping: Any) -> Any:
+    def get(self, nest: Any) -> Any:
         """Take the step."""
-        return mapping[self.key]
+        return nest[self[0]]
+
+
+class SequenceKey(NamedTuple):
+    """The step of a path that goes into a sequence."""
+
+    idx: int
+    __str__, get = MappingKey.__str__, MappingKey.get  # type: ignore
 
 
 class GetAttrKey(NamedTuple):
@@ -94,6 +88,22 @@ _list_flatten_with_keys = _sequence_flatten_with_keys
 def is_structseq_instance(obj: Any) -> bool:
     """Tell whether a value is what a function with several results returns, as of `return_types`."""
     return isinstance(obj, tuple) and hasattr(obj, "n_sequence_fields")
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Tell whether a value, or a class, is of named tuples."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not hasattr(kind, "n_sequence_fields")
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Tell it of a class."""
+    return isinstance(cls, type) and is_namedtuple(cls)
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Tell it of a value."""
+    return is_namedtuple(type(obj))
 
 
 def _namedtuple_flatten(x: Any) -> tuple[list[Any], Any]:
@@ -214,6 +224,9 @@ class TreeSpec(NamedTuple):
         if len(children) != len(self.children_specs) or not alike:
             raise ValueError(f"tree: expected a node with {self.context or len(self.children_specs)}; got {tree!r}.")
         return [leaf for spec, child in zip(self.children_specs, children) for leaf in spec.flatten_up_to(child)]
+
+
+PyTreeSpec = TreeSpec
 
 
 class LeafSpec(TreeSpec):

@@ -18,6 +18,7 @@ from mortice_cpu_numpy.nn import NNOverrides
 from mortice_cpu_numpy.numeric import NumericOverrides
 from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, compared, ndarray, quiet1, quiet2
+from mortice_cpu_numpy.quiet import add_at as _add_at
 from mortice_cpu_numpy.random import random_bits
 
 _expm1, _log1p = quiet1(np.expm1), quiet1(np.log1p)
@@ -233,7 +234,7 @@ class NumPyBackend(
         at = indices[:, None] * after + np.arange(after)
         if axis:
             at = np.arange(math.prod(shape[:axis]))[:, None, None] * (x.shape[axis] * after) + at
-        np.add.at(out.reshape(-1), at.reshape(-1), values.reshape(-1))
+        _add_at(out.reshape(-1), at.reshape(-1), values.reshape(-1))
         return out
 
     def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
@@ -248,7 +249,7 @@ class NumPyBackend(
             return False
         where = (*(slice(None),) * axis, np.ascontiguousarray(indices))
         if add:
-            np.add.at(x, where, values)
+            _add_at(x, where, values)
         else:
             x[where] = values
         return True
@@ -257,7 +258,7 @@ class NumPyBackend(
         out = np.array(x)
         where = list(np.ix_(*[np.arange(n) for n in indices.shape]))
         where[axis] = indices
-        np.add.at(out, tuple(where), values)
+        _add_at(out, tuple(where), values)
         return out
 
     @staticmethod

@@ -83,6 +83,15 @@ def quiet2(ufunc: Any) -> Any:
     return kernel
 
 
+def add_at(total: Any, where: Any, values: Any) -> None:
+    """Add values in place, those of one position one after the other."""
+    token = _set(_QUIET)
+    try:
+        np.add.at(total, where, values)
+    finally:
+        _reset(token)
+
+
 def quiet(fn: Any) -> Any:
     """Wrap any function of arrays."""
 

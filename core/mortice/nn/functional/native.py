@@ -12,6 +12,14 @@ from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
 _MODES = ("sum", "mean", "max")
 
 
+def _aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    return mortice.aminmax(input, dim=dim, keepdim=keepdim)
+
+
+def _shape_as_tensor(input: Any) -> Any:
+    return mortice.tensor(input.shape, dtype=mortice.int64)
+
+
 def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
     """Tell whether `input.data = other` keeps the kind of tensor that it is."""
     return (input.device.type, input.layout, type(input)) == (other.device.type, other.layout, type(other))
