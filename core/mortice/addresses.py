@@ -23,7 +23,7 @@ _LEAD = {
         )
     },
     "_VF": ":mortice", "_vmap_internals": "func.vmap", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
-    "_functorch.config": "compiler", "_functorch.vmap": "utils.vmap_steps",
+    "_functorch.config": "compiler", "_functorch.vmap": "utils.vmap_steps", "_guards": "_dynamo.eval_frame",
     "_inductor": "compiler", "_inductor.config": "compiler", "_inductor.decomposition": "_dynamo.utils",
     "_inductor.config.triton": "compiler", "_library": "library",
     "_library.infer_schema": "library", "_subclasses": "_dynamo.eval_frame",

@@ -7,11 +7,12 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from types import FunctionType, MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor, fast
+from mortice import Tensor, autograd, fast
 from mortice.device import Local
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
@@ -235,6 +236,30 @@ class Overridable(StandIn):
 
     def __reduce__(self) -> Any:
         return self._name  # in its namespace
+
+
+class _Walk(Overridable):
+    """`autograd.grad` or `backward`: what it asks gets tuples, and every option by its name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = signature(self._fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        (_, outputs), *rest = bound.arguments.items()
+        options = dict(rest)
+        inputs, plain = options["inputs"], options.pop("grad_variables", None) is None
+        outputs, options["inputs"] = _several(outputs), inputs if inputs is None else _several(inputs)
+        values = outputs + (options["inputs"] or ())
+        if not (plain and has_torch_function(values)):
+            return self._fn(*args, **kwargs)
+        first = (outputs, options.pop("inputs")) if self._name == "grad" else (outputs,)
+        found = handle_torch_function(self, values, *first, **options)
+        return dict(zip(inputs, found)) if type(inputs) is dict and found is not None else found
+
+
+def _several(x: Any) -> tuple[Any, ...]:
+    if is_tensor_like(x) or not hasattr(x, "__iter__") or hasattr(x, "_fields"):
+        return (x,)
+    return tuple(x.values() if type(x) is dict else x)
 
 
 class _Method(Overridable):
@@ -466,6 +491,8 @@ def open_namespaces() -> None:
         module = import_module(path)
         for name, value in list(vars(module).items()):
             vars(module)[name] = _made_overridable(name, value, path, family)
+    for name in ("grad", "backward"):
+        setattr(autograd, name, _Walk(getattr(autograd, name), name, "mortice.autograd"))
     load = mortice._load
 
     def load_overridable(module: str, name: str) -> Any:
