@@ -32,9 +32,11 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _wanted(name: str, inputs: Any) -> tuple[Any, ...]:
-    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+    if type(inputs) is dict:
+        return as_tuple(inputs.values())
+    if not isinstance(inputs, (TensorBase, tuple, list)) and isinstance(inputs, Mapping):
         raise TypeError(f"`inputs` argument to `{name}()` must be a dict, not {type(inputs).__name__}, or a sequence of tensors.")
-    return as_tuple(inputs.values() if type(inputs) is dict else inputs)
+    return as_tuple(inputs)
 
 
 def _at(edge: GradientEdge) -> Any:
