@@ -411,7 +411,7 @@ class SummaryWriter:
 
 def _number(name: str, x: Any) -> Any:
     """Return a number of Python's from one of any library's, such as a tensor with one element."""
-    if x is None or type(x) in (int, float):
+    if type(x) in (int, float) or (x is None and name == "global_step"):
         return x
     if isinstance(x, Tensor) and x.numel() != 1:
         raise ValueError(
@@ -419,7 +419,12 @@ def _number(name: str, x: Any) -> Any:
         )
     if isinstance(x, (str, bytes)):
         raise TypeError(f"{name}: expected a number; got {x!r}.")
-    return x.item() if hasattr(x, "item") else float(x)
+    if hasattr(x, "item"):
+        return x.item()
+    try:
+        return float(x)
+    except TypeError:  # which PyTorch says so, and programs that log what they have expect
+        raise NotImplementedError(f"{name}: expected a number, or a tensor or an array of one; got {type(x).__name__}.") from None
 
 
 def _pr_counts(labels: Any, predictions: Any, n: int, weights: Any) -> Tensor:
