@@ -13,6 +13,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor, autograd, fast
+from mortice.autograd.gradients import _wanted
 from mortice.device import Local
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
@@ -244,22 +245,17 @@ class _Walk(Overridable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = signature(self._fn).bind(*args, **kwargs)
         bound.apply_defaults()
-        (_, outputs), *rest = bound.arguments.items()
-        options = dict(rest)
-        inputs, plain = options["inputs"], options.pop("grad_variables", None) is None
-        outputs, options["inputs"] = _several(outputs), inputs if inputs is None else _several(inputs)
-        values = outputs + (options["inputs"] or ())
-        if not (plain and has_torch_function(values)):
-            return self._fn(*args, **kwargs)
-        first = (outputs, options.pop("inputs")) if self._name == "grad" else (outputs,)
-        found = handle_torch_function(self, values, *first, **options)
-        return dict(zip(inputs, found)) if type(inputs) is dict and found is not None else found
-
-
-def _several(x: Any) -> tuple[Any, ...]:
-    if is_tensor_like(x) or not hasattr(x, "__iter__") or hasattr(x, "_fields"):
-        return (x,)
-    return tuple(x.values() if type(x) is dict else x)
+        options, names = bound.arguments, bound.arguments["inputs"]
+        several = [n for n in (next(iter(options)), "inputs") if options[n] is not None]
+        for n in several:
+            options[n] = (options[n],) if is_tensor_like(options[n]) else _wanted(self._name, options[n])
+        values = [v for n in several for v in options[n]]
+        if options.get("grad_variables", self) is None:
+            del options["grad_variables"]
+        first = [options.pop(n) for n in several[: 1 + (self._name == "grad")]]
+        asked = has_torch_function(values)
+        found = handle_torch_function(self, values, *first, **options) if asked else self._fn(*first, **options)
+        return dict(zip(names, found)) if type(names) is dict and found else found
 
 
 class _Method(Overridable):

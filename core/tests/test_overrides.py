@@ -8,6 +8,7 @@ import operator
 import pickle
 import subprocess
 import sys
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -767,7 +768,13 @@ def test_the_functions_that_walk_the_graph_ask_too_and_hand_over_tuples_and_name
     ]  # fmt: skip
     other = Other()
     assert mt.autograd.grad(other, plain) == ((other,), (plain,)) and mt.autograd.grad(plain, [other])[1] == (other,)
-    assert type(mt.autograd.grad(plain.sum(), plain)[0]) is mt.Tensor and len(seen) == 2
+    assert type(mt.autograd.grad(plain.sum(), iter([plain]))[0]) is mt.Tensor and len(seen) == 2
+    with pytest.raises(TypeError, match="must be a dict, not OrderedDict"):
+        mt.autograd.grad(plain.sum(), OrderedDict(plain=plain))
+    (plain * 3).sum().backward(inputs=iter([plain]))
+    mt.autograd.backward(plain.sum(), grad_variables=mt.ones(()))
+    assert plain.grad.tolist() == [4.0, 4.0]
+    plain.grad = None
 
     class Mode(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -189,10 +189,8 @@ def grad(
     """
     wanted = _wanted("grad", inputs)
     if type(inputs) is dict:
-        found = grad(
-            outputs, wanted, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched, materialize_grads
-        )
-        return dict(zip(inputs, found))
+        options = retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched, materialize_grads
+        return dict(zip(inputs, grad(outputs, wanted, grad_outputs, *options)))
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")

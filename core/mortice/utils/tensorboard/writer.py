@@ -417,14 +417,12 @@ def _number(name: str, x: Any) -> Any:
         raise ValueError(
             f"{name}: expected one number; got shape {tuple(x.shape)}. Use add_histogram or add_tensor for more."
         )
-    if isinstance(x, (str, bytes)):
-        raise TypeError(f"{name}: expected a number; got {x!r}.")
     if hasattr(x, "item"):
         return x.item()
-    try:
-        return float(x)
-    except TypeError:  # which PyTorch says so, and programs that log what they have expect
-        raise NotImplementedError(f"{name}: expected a number, or a tensor or an array of one; got {type(x).__name__}.") from None
+    if not hasattr(x, "__float__"):  # programs that log what they have rely on which error of PyTorch's it is
+        kind = TypeError if isinstance(x, (str, bytes)) else NotImplementedError
+        raise kind(f"{name}: expected a number; got {x!r}.")
+    return float(x)
 
 
 def _pr_counts(labels: Any, predictions: Any, n: int, weights: Any) -> Tensor:
