@@ -84,9 +84,8 @@ def get_proxy_mode() -> None:
     """Return None: no program is recorded."""
 
 
-def active_fake_mode() -> None:
-    """Return None: no mode makes tensors fake."""
-
-
 def detect_fake_mode(inputs: Any = None) -> None:
-    """Return None: no tensor is fake."""
+    """Return None: no tensor is fake, and no mode makes them so."""
+
+
+active_fake_mode = detect_fake_mode
