@@ -190,7 +190,8 @@ _LEFT_OUT = {
 _WHERE = _look_up(_PUBLIC)
 # Other addresses of what is elsewhere, which PyTorch has without an import.
 _BUILT = {"has_cuda": "cuda.is_built", "has_cudnn": "cudnn.is_available", "has_mkldnn": "mkldnn.is_available", "has_mps": "mps.is_built"}
-_UNASKED = "ao quantization subclasses _VF _dynamo _functorch _inductor _jit_internal _subclasses _tensor _tensor_str _utils".split()
+_UNASKED = """_VF _dynamo _functorch _guards _inductor _jit_internal _subclasses _tensor _tensor_str _utils
+ao quantization subclasses""".split()
 
 
 def __getattr__(name: str) -> object:

@@ -15,46 +15,42 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
-    "_C._functorch": "_C",
-    "ao.nn": "ao", "quantization": "ao.quantization",
     **{
         f"{above}nn.{name}": f"ao.quantization.{there}" for above in ("", "ao.") for name, there in (
             ("intrinsic", "intrinsic"), ("intrinsic.qat", "intrinsic_qat"), ("qat", "qat"), ("quantized", "quantize"),
         )
     },
-    "_VF": ":mortice", "_vmap_internals": "func.vmap", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler",
-    "_functorch.config": "compiler", "_functorch.vmap": "utils.vmap_steps",
-    "_inductor": "compiler", "_inductor.config": "compiler", "_inductor.decomposition": "_dynamo.utils",
-    "_inductor.config.triton": "compiler", "_library": "library",
-    "_library.infer_schema": "library", "_subclasses": "_dynamo.eval_frame",
-    "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
-    "autograd.anomaly_mode": "autograd.anomaly", "cuda._utils": "cuda.devices", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.common": "cuda.amp", "cuda.amp.grad_scaler": "cuda.amp", "cuda.profiler": "cuda.nvtx", "cuda.random": "cuda",
-    "distributed._composable": "distributed",
-    "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
-    "distributed.checkpoint": "distributed.fsdp", "distributed.checkpoint.state_dict": "distributed.fsdp",
-    "distributed.device_mesh": "distributed.tensor", "distributed.distributed_c10d": "distributed", "distributed.elastic": "distributed",
-    "distributed.elastic.multiprocessing": "distributed",
-    "distributed.elastic.multiprocessing.errors": "distributed", "distributed.rpc.api": "distributed.rpc",
-    "distributed.fsdp.api": "distributed.fsdp", "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
-    "distributed.fsdp.wrap": "distributed.fsdp",
-    "distributed._tensor.experimental": "distributed.tensor", "fx._compatibility": "fx", "fx._pytree": "fx.pytree",
-    "fx.experimental": "fx", "fx.experimental.optimization": "fx.optimization",
-    "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "fx.passes": "fx", "fx.passes.shape_prop": "fx.shape_prop",
-    "functorch.experimental": "functorch", "functorch.experimental.control_flow": "_higher_order_ops", "jit.annotations": "_jit_internal",
-    "nn.utils._named_member_accessor": "func.modules", "utils._contextlib": "modes",
-    "nn.parallel._functions": "nn.parallel.scatter_gather", "onnx.operators": "onnx", "optim._adafactor": "optim.adaptive",
-    "optim._multi_tensor": "optim", "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
-    "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
-    "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
-    "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "testing._comparison": "testing", "utils.data._utils": "utils.data",
-    "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.pin_memory": "utils.data.collate",
-    "utils.data._utils.worker": "utils.data.worker", "utils.data.datapipes": "utils.data",
-    "utils.data.datapipes.iter": "utils.data", "utils.data.datapipes.iter.combinatorics": "utils.data",
-    "sparse._triton_ops_meta": "_dynamo.utils", "utils._triton": "_dynamo.utils",
-    "utils._foreach_utils": "optim.foreach", "utils._mode_utils": "subclasses.classes", "utils.file_baton": "utils.cpp_extension",
-    "utils.hooks": "nn.hooks", "utils.mobile_optimizer": "jit", "utils.model_zoo": "hub",
-    "vision._internally_replaced_utils": "hub", "vision.models._api": "vision.models.weights",
+    **{
+        name: there for there, names in {
+            "_dynamo.eval_frame": "_guards _subclasses _subclasses.fake_tensor fx.experimental.proxy_tensor",
+            "_dynamo.utils": "_inductor.decomposition sparse._triton_ops_meta utils._triton",
+            "compiler": "_dynamo _dynamo.config _functorch _functorch.config _inductor _inductor.config _inductor.config.triton",
+            "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler",
+            "distributed": "distributed._composable distributed.distributed_c10d distributed.elastic distributed.elastic.multiprocessing "
+            "distributed.elastic.multiprocessing.errors",
+            "distributed.fsdp": "distributed._composable.fsdp distributed.checkpoint distributed.checkpoint.state_dict "
+            "distributed.fsdp.api distributed.fsdp.fully_sharded_data_parallel distributed.fsdp.wrap",
+            "distributed.tensor": "distributed._tensor distributed._tensor.experimental distributed.device_mesh",
+            "fx": "fx._compatibility fx.experimental fx.passes", "hub": "utils.model_zoo vision._internally_replaced_utils",
+            "library": "_library _library.infer_schema",
+            "optim.adam": "optim.adamax optim.adamw optim.nadam optim.radam optim.sparse_adam",
+            "optim.adaptive": "optim._adafactor optim.adadelta optim.adagrad optim.rmsprop optim.rprop",
+            "optim.sgd": "optim._muon optim.asgd",
+            "utils.data": "utils.data._utils utils.data.datapipes utils.data.datapipes.iter utils.data.datapipes.iter.combinatorics",
+            "utils.data.collate": "utils.data._utils.collate utils.data._utils.pin_memory",
+        }.items() for name in names.split()
+    },
+    "_C._functorch": "_C", "_VF": ":mortice", "_functorch.vmap": "utils.vmap_steps", "_tensor": "methods", "_tensor_str": "printing",
+    "_vmap_internals": "func.vmap", "ao.nn": "ao", "autograd.anomaly_mode": "autograd.anomaly", "cuda._utils": "cuda.devices",
+    "cuda.profiler": "cuda.nvtx", "cuda.random": "cuda", "distributed.rpc.api": "distributed.rpc",
+    "functorch.experimental": "functorch", "functorch.experimental.control_flow": "_higher_order_ops", "fx._pytree": "fx.pytree",
+    "fx.experimental.optimization": "fx.optimization", "fx.passes.shape_prop": "fx.shape_prop", "jit.annotations": "_jit_internal",
+    "nn.parallel._functions": "nn.parallel.scatter_gather", "nn.utils._named_member_accessor": "func.modules",
+    "onnx.operators": "onnx", "optim._multi_tensor": "optim", "profiler.profiler": "profiler", "quantization": "ao.quantization",
+    "testing._comparison": "testing", "utils._contextlib": "modes", "utils._foreach_utils": "optim.foreach",
+    "utils._mode_utils": "subclasses.classes", "utils.data._utils.worker": "utils.data.worker",
+    "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.mobile_optimizer": "jit",
+    "vision.models._api": "vision.models.weights",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
 _PARTS = (

@@ -7,11 +7,13 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from types import FunctionType, MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor, fast
+from mortice import Tensor, autograd, fast
+from mortice.autograd.gradients import _wanted
 from mortice.device import Local
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
@@ -235,6 +237,25 @@ class Overridable(StandIn):
 
     def __reduce__(self) -> Any:
         return self._name  # in its namespace
+
+
+class _Walk(Overridable):
+    """`autograd.grad` or `backward`: what it asks gets tuples, and every option by its name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = signature(self._fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        options, names = bound.arguments, bound.arguments["inputs"]
+        several = [n for n in (next(iter(options)), "inputs") if options[n] is not None]
+        for n in several:
+            options[n] = (options[n],) if is_tensor_like(options[n]) else _wanted(self._name, options[n])
+        values = [v for n in several for v in options[n]]
+        if options.get("grad_variables", self) is None:
+            del options["grad_variables"]
+        first = [options.pop(n) for n in several[: 1 + (self._name == "grad")]]
+        asked = has_torch_function(values)
+        found = handle_torch_function(self, values, *first, **options) if asked else self._fn(*first, **options)
+        return dict(zip(names, found)) if type(names) is dict and found else found
 
 
 class _Method(Overridable):
@@ -466,6 +487,8 @@ def open_namespaces() -> None:
         module = import_module(path)
         for name, value in list(vars(module).items()):
             vars(module)[name] = _made_overridable(name, value, path, family)
+    for name in ("grad", "backward"):
+        setattr(autograd, name, _Walk(getattr(autograd, name), name, "mortice.autograd"))
     load = mortice._load
 
     def load_overridable(module: str, name: str) -> Any:

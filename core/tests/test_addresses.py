@@ -55,6 +55,7 @@ LEAD = [
     ("_library.infer_schema", "infer_schema", mt.library.infer_schema),
     ("sparse._triton_ops_meta", "get_meta", compiler_utils.get_meta),
     ("utils._triton", "has_triton", compiler_utils.has_triton),
+    ("_guards", "detect_fake_mode", eval_frame.detect_fake_mode),
     ("_subclasses", "is_fake", eval_frame.is_fake),
     ("_subclasses", "FakeTensorMode", eval_frame.FakeTensorMode),
     ("_subclasses.fake_tensor", "FakeTensor", eval_frame.FakeTensor),
@@ -298,6 +299,7 @@ def test_what_stands_for_things_that_are_left_out_is_nothing_and_refuses_to_be_m
     dispatch = importlib.import_module("mortice.utils._python_dispatch")
     assert not rpc.is_available() and not dispatch.is_traceable_wrapper_subclass(mt.ones(1))
     assert not eval_frame.is_fake(mt.ones(1)) and eval_frame.get_proxy_mode() is None
+    assert mt._guards.active_fake_mode() is mt._guards.detect_fake_mode([mt.ones(1)]) is None
     with eval_frame.unset_fake_temporarily():
         assert mt.ones(1).item() == 1
     for kind in (fsdp.FullyShardedDataParallel, fsdp.MixedPrecisionPolicy, fsdp.fully_shard, optim.ZeroRedundancyOptimizer):

@@ -156,6 +156,29 @@ def test_unused_inputs_of_grad() -> None:
         autograd.grad((x * 2).sum(), [mt.ones(1)])
 
 
+def test_inputs_may_have_names(device):
+    x, y = (mt.ones(2, device=device, requires_grad=True) for _ in "xy")
+    out = x * x * y
+    names = {"y": y, "x": x}
+    assert {n: g.tolist() for n, g in autograd.grad(out.sum(), names, retain_graph=True).items()} == {"y": [1, 1], "x": [2, 2]}
+    both = autograd.grad(out, names, mt.eye(2, device=device), retain_graph=True, is_grads_batched=True)
+    assert list(both) == ["y", "x"] and both["x"].tolist() == [[2, 0], [0, 2]]
+    more = {"x": x, "z": mt.ones(3, device=device, requires_grad=True)}
+    assert autograd.grad(out.sum(), more, retain_graph=True, allow_unused=True)["z"] is None
+    assert autograd.grad(out.sum(), more, retain_graph=True, materialize_grads=True)["z"].tolist() == [0, 0, 0]
+    out.sum().backward(retain_graph=True, inputs={"x": x})
+    assert x.grad.tolist() == [2, 2] and y.grad is None
+    walks = {
+        "grad": lambda inputs: autograd.grad(out.sum(), inputs, retain_graph=True),
+        "backward": lambda inputs: autograd.backward(out.sum(), inputs=inputs, retain_graph=True),
+    }
+    for name, walk in walks.items():
+        with pytest.raises(RuntimeError, match=f"`inputs` argument to `{name}\\(\\)` cannot be empty"):
+            walk({})
+        with pytest.raises(TypeError, match=f"`inputs` argument to `{name}\\(\\)` must be a dict, not OrderedDict"):
+            walk(OrderedDict(x=x))
+
+
 # ---- what .grad may share ----
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import subprocess
 import sys
@@ -283,6 +284,28 @@ def test_state_dict_hooks_run_around_saving_and_loading():
     assert state["more"] == 1
     layer.load_state_dict(state)
     assert log == [[]]
+
+
+def lay_by(module, state, prefix, *rest):
+    module.seen = [*state]
+
+
+def test_libraries_call_the_hooks_before_loading_themselves():
+    layer = nn.Linear(2, 2)
+    layer.register_load_state_dict_pre_hook(lay_by)
+    layer._register_load_state_dict_pre_hook(lambda state, prefix, *rest: state.update({prefix + "more": 1}))
+    file = io.BytesIO()
+    for made in (layer, copy.deepcopy(layer)):
+        for hook in made._load_state_dict_pre_hooks.values():
+            hook({"a": 1}, "", {}, True, [], [], [])
+        assert made.seen == ["a"]
+        del made.seen
+    alone = nn.Linear(2, 2)
+    alone.register_load_state_dict_pre_hook(lay_by)
+    mt.save(alone, file)
+    for made in (mt.load(io.BytesIO(file.getvalue()), weights_only=False), pickle.loads(pickle.dumps(alone))):
+        made.load_state_dict(made.state_dict())
+        assert made.seen == ["weight", "bias"] and not hasattr(alone, "seen")
 
 
 def test_global_hooks_see_every_module_until_removed():

@@ -8,6 +8,7 @@ import operator
 import pickle
 import subprocess
 import sys
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -738,3 +739,50 @@ def test_a_method_that_a_class_leaves_as_it_is_is_tensors_own_and_handlers_are_t
         assert of_tensor.cuda(mt.ones(1)) == mt.ones(1).cuda() == "replaced"
     finally:
         of_tensor.cuda = before  # type: ignore[method-assign]
+
+
+def test_the_functions_that_walk_the_graph_ask_too_and_hand_over_tuples_and_names() -> None:
+    seen: list[Any] = []
+
+    class Walked(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func in (mt.autograd.grad, mt.autograd.backward):
+                seen.append((func.__name__, [len(a) for a in args], sorted(kwargs)))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    class Other:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func is mt.autograd.grad and args
+
+    x, plain = mt.ones(2).as_subclass(Walked).requires_grad_(), mt.ones(2, requires_grad=True)
+    y = (x * x * plain).sum()
+    options = ["allow_unused", "create_graph", "grad_outputs", "is_grads_batched", "materialize_grads", "only_inputs", "retain_graph"]
+    found = mt.autograd.grad(y, {"x": x, "plain": plain}, None, True)
+    assert {n: (type(g), g.tolist()) for n, g in found.items()} == {"x": (Walked, [2.0, 2.0]), "plain": (Walked, [1.0, 1.0])}
+    mt.autograd.backward([y], inputs=iter([x]))
+    assert x.grad.tolist() == [2.0, 2.0] and plain.grad is None
+    assert seen == [
+        ("grad", [1, 2], options), ("backward", [1], ["create_graph", "grad_tensors", "inputs", "retain_graph"])
+    ]  # fmt: skip
+    other = Other()
+    assert mt.autograd.grad(other, plain) == ((other,), (plain,)) and mt.autograd.grad(plain, [other])[1] == (other,)
+    assert type(mt.autograd.grad(plain.sum(), iter([plain]))[0]) is mt.Tensor and len(seen) == 2
+    with pytest.raises(TypeError, match="must be a dict, not OrderedDict"):
+        mt.autograd.grad(plain.sum(), OrderedDict(plain=plain))
+    (plain * 3).sum().backward(inputs=iter([plain]))
+    mt.autograd.backward(plain.sum(), grad_variables=mt.ones(()))
+    assert plain.grad.tolist() == [4.0, 4.0]
+    plain.grad = None
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    loss = (plain * 2).sum()
+    with Mode():
+        mt.autograd.grad(loss, plain, retain_graph=True)
+        mt.autograd.backward(loss, None, True, False, None, None)
+    assert seen[2:] == [mt.autograd.grad, mt.autograd.backward] and plain.grad.tolist() == [2.0, 2.0]

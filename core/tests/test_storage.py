@@ -211,6 +211,14 @@ def test_a_file_can_be_a_tensor(tmp_path):
         mt.from_file(path, size=10)
 
 
+@pytest.mark.needs("sharing")
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_tensor_without_elements_needs_and_makes_no_file(tmp_path, shared):
+    path = tmp_path / "none"
+    assert mt.from_file(path, shared=shared, size=0, dtype=mt.int16).dtype is mt.int16
+    assert len(mt.UntypedStorage.from_file(path, shared)) == 0 and not path.exists()
+
+
 # ---- the same bytes as another dtype ----
 
 

@@ -434,6 +434,9 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
     [
         (lambda w: w.add_scalar("x", mt.ones(2)), ValueError,
          "add_scalar: expected one number; got shape (2,). Use add_histogram or add_tensor for more."),
+        (lambda w: w.add_scalar("x", [1.0]), NotImplementedError, "add_scalar: expected a number; got [1.0]."),
+        (lambda w: w.add_scalars("x", {"a": None}), NotImplementedError,
+         "add_scalars: expected a number; got None."),
         (lambda w: w.add_scalar("x", "a"), TypeError, "add_scalar: expected a number; got 'a'."),
         (lambda w: w.add_image("x", mt.ones(2, 2)), ValueError,
          "tensorboard: expected an image CHW; got shape (2, 2). Say its dataformats."),

@@ -6,8 +6,8 @@ from typing import Any
 from mortice.nn import Module
 
 __all__ = [
-    "FakeTensor", "FakeTensorMode", "OptimizedModule", "get_proxy_mode", "is_dynamo_supported", "is_fake",
-    "unset_fake_temporarily",
+    "FakeTensor", "FakeTensorMode", "OptimizedModule", "active_fake_mode", "detect_fake_mode", "get_proxy_mode",
+    "is_dynamo_supported", "is_fake", "unset_fake_temporarily",
 ]  # fmt: skip
 
 
@@ -82,3 +82,10 @@ def is_fake(x: object) -> bool:
 
 def get_proxy_mode() -> None:
     """Return None: no program is recorded."""
+
+
+def detect_fake_mode(inputs: Any = None) -> None:
+    """Return None: no tensor is fake, and no mode makes them so."""
+
+
+active_fake_mode = detect_fake_mode

@@ -73,7 +73,7 @@ def _grads(
     pairs = [(o, v) for o, v in zip(outs, vs) if o._rg]
     if not pairs:
         return (None,) * len(inputs)
-    return grad([o for o, _ in pairs], inputs, [v for _, v in pairs], keep, create_graph, allow_unused=True)
+    return grad([o for o, _ in pairs], inputs, [v for _, v in pairs], keep, create_graph, allow_unused=True)  # type: ignore[no-any-return]
 
 
 def _filled(found: tuple[Any, ...], inputs: tuple[Any, ...], strict: bool, flat: str | None, why: str) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mortice import call as _call
@@ -29,6 +29,14 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
     if not isinstance(x, GradientEdge) and not hasattr(x, "__iter__"):
         raise TypeError(f"autograd: expected a Tensor or a sequence of them; got {type(x).__name__}.")
     return tuple([_at(t) if isinstance(t, GradientEdge) else t for t in ((x,) if isinstance(x, GradientEdge) else x)])
+
+
+def _wanted(name: str, inputs: Any) -> tuple[Any, ...]:
+    if type(inputs) is dict:
+        return as_tuple(inputs.values())
+    if not isinstance(inputs, (TensorBase, tuple, list)) and isinstance(inputs, Mapping):
+        raise TypeError(f"`inputs` argument to `{name}()` must be a dict, not {type(inputs).__name__}, or a sequence of tensors.")
+    return as_tuple(inputs)
 
 
 def _at(edge: GradientEdge) -> Any:
@@ -147,7 +155,7 @@ def backward(
             )
         grad_tensors = grad_variables
     if inputs is not None:
-        inputs = as_tuple(inputs)
+        inputs = _wanted("backward", inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         for t in inputs:
@@ -173,13 +181,16 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
-    """Return the gradients of outputs with respect to inputs.
+) -> Any:
+    """Return the gradients of outputs with respect to inputs: a tuple, or of a dict of inputs a dict.
 
     Raises:
         RuntimeError: when an input was not used in the graph, unless `allow_unused` (None is then returned for it).
     """
-    wanted = as_tuple(inputs)
+    wanted = _wanted("grad", inputs)
+    if type(inputs) is dict:
+        options = retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched, materialize_grads
+        return dict(zip(inputs, grad(outputs, wanted, grad_outputs, *options)))
     if materialize_grads:
         if allow_unused is False:
             raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")

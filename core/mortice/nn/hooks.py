@@ -5,6 +5,7 @@ How a call runs them is in calling.py.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
@@ -25,6 +26,26 @@ class Handle(RemovableHandle):
         """Take the hook out; a second call does nothing."""
         super().remove()
         GLOBAL.refresh()
+
+
+class _WrappedHook:
+    """A hook before loading that gets its module too, called without: libraries call those of the table themselves."""
+
+    with_module = True  # PyTorch's files wrap other hooks too
+
+    def __init__(self, hook: Hook, module: Any) -> None:
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(self.module(), *args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "with_module": True, "module": self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.with_module:
+            self.module = weakref.ref(state["module"])
 
 
 class HookDict(OrderedDict[int, Hook]):
@@ -64,13 +85,6 @@ class _Beside:
         return OrderedDict((number, True) for number in table if table.options.get(number, NO_OPTIONS).get(self.option))
 
 
-class _WrappedHook:
-    """How PyTorch's files hold a hook before loading."""
-
-    hook: Hook
-    with_module: bool
-
-
 def options_beside(module: Any) -> dict[str, Any]:
     """Return PyTorch's tables of options that a module's hooks have, by the names of its attributes."""
     held = [places for table, places in _BESIDE.items() if table in module.__dict__ and module.__dict__[table].options]
@@ -91,9 +105,7 @@ def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:
             given.adopted = table
         for number, hook in (given or {}).items():
             asked = {option: True for option, chosen in options.items() if number in chosen}
-            if isinstance(hook, _WrappedHook):
-                hook, asked = hook.hook, {"with_module": True} if hook.with_module else {}
-            table[number] = hook
+            table[number] = hook.hook if isinstance(hook, _WrappedHook) and not hook.with_module else hook
             if asked:
                 table.options = {**table.options, number: asked}
 
@@ -259,10 +271,10 @@ class Hooked:
 
     def register_load_state_dict_pre_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, state_dict, prefix, ...)` before loading."""
-        return self._load_state_dict_pre_hooks.add(hook, with_module=True)
+        return self._register_load_state_dict_pre_hook(hook, True)
 
     def _register_load_state_dict_pre_hook(self, hook: Hook, with_module: bool = False) -> Handle:
-        return self._load_state_dict_pre_hooks.add(hook, with_module=with_module)
+        return self._load_state_dict_pre_hooks.add(_WrappedHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, incompatible_keys)` after loading."""

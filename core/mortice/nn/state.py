@@ -149,9 +149,8 @@ class Stateful:
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
         """Load this module's own entries, those of `prefix`; subclasses override it to read older formats."""
-        for hook, options in self._load_state_dict_pre_hooks.entries():
-            arguments = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-            hook(self, *arguments) if options.get("with_module") else hook(*arguments)
+        for hook in [*self._load_state_dict_pre_hooks.values()]:
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         own = dict(self._persistent_tensors())
         for name, value in own.items():

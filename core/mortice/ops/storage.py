@@ -462,14 +462,14 @@ def from_file(
     length = size * kind.itemsize
     if shared and where.backend.copies_host:
         raise RuntimeError(f"from_file: backend '{where.backend.name}' would copy the file. Pass shared=False, or device='cpu'.")
+    if not length:
+        return empty(0, dtype=kind, device=where, requires_grad=requires_grad)
     with open(filename, "a+b" if shared else "rb") as file:
         have = file.seek(0, os.SEEK_END)
         if have < length and not shared:
             raise RuntimeError(f"from_file: {filename} has {have} bytes; expected {length} for {size} elements of {kind.name}.")
         if have < length:
             file.truncate(length)
-        if not length:
-            return empty(0, dtype=kind, device=where, requires_grad=requires_grad)
         block = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
     return share(HostBuffer(block, (size,), kind), where).requires_grad_(requires_grad)
 

@@ -411,15 +411,18 @@ class SummaryWriter:
 
 def _number(name: str, x: Any) -> Any:
     """Return a number of Python's from one of any library's, such as a tensor with one element."""
-    if x is None or type(x) in (int, float):
+    if type(x) in (int, float) or (x is None and name == "global_step"):
         return x
     if isinstance(x, Tensor) and x.numel() != 1:
         raise ValueError(
             f"{name}: expected one number; got shape {tuple(x.shape)}. Use add_histogram or add_tensor for more."
         )
-    if isinstance(x, (str, bytes)):
-        raise TypeError(f"{name}: expected a number; got {x!r}.")
-    return x.item() if hasattr(x, "item") else float(x)
+    if hasattr(x, "item"):
+        return x.item()
+    if not hasattr(x, "__float__"):  # programs that log what they have rely on which error of PyTorch's it is
+        kind = TypeError if isinstance(x, (str, bytes)) else NotImplementedError
+        raise kind(f"{name}: expected a number; got {x!r}.")
+    return float(x)
 
 
 def _pr_counts(labels: Any, predictions: Any, n: int, weights: Any) -> Tensor:
