@@ -268,6 +268,12 @@ def record_crossing(t: Any, sources: Sequence[Any], back: Callable[[Any], Any], 
     return t
 
 
+ESCAPED = (
+    "{}: your tensor may have escaped from inside a function being vmapped: it was made inside a function transform and was "
+    "used outside of it. Return it from the function instead."
+)
+
+
 # ---- up: what knows nothing of a level becomes a constant of it ----
 
 
@@ -290,10 +296,7 @@ def _raised(data: Any, source: Device, target: Device) -> Any:
     if source is target:
         return data
     if target.inner is None:
-        raise RuntimeError(
-            "a tensor that was made inside a function transform (vmap, jvp, ...) was used outside of it. Return it from "
-            "the function instead."
-        )
+        raise RuntimeError(ESCAPED.format("vmap"))
     if source.level is target.level:
         assert source.inner is not None
         below, above = source.inner, target.inner
