@@ -308,13 +308,16 @@ def _raised(data: Any, source: Device, target: Device) -> Any:
 OF_OUTLINE: Any = None
 
 
+def plain(t: Any) -> Any:
+    """Return a tensor whose elements a level can compute with."""
+    return OF_OUTLINE(t) if t._device.is_outline and OF_OUTLINE is not None else t
+
+
 def raise_to(t: Any, target: Device) -> Any:
     """Return a tensor as a constant of the levels of `target` that it does not know; a device move it is not."""
-    source = t._device
-    if source is target:
+    if t._device is target:
         return t
-    if source.is_outline and OF_OUTLINE is not None:
-        return raise_to(OF_OUTLINE(t), target)
+    source = (t := plain(t))._device
     made = make(_raised(t._buffer, source, target), target, t.dtype, t.shape)
     if modes.grad:
         if t.dtype.kind in "fc":
