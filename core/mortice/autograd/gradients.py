@@ -247,8 +247,8 @@ def _batched(
             )
     n = next((len(g) for g in given if g is not None), 0)
     if n and any([t is not None and t._device.is_outline for t in (*outs, *wanted, *given)]):  # what such a one holds, no level has
-        each = [[None if g is None else g[i] for g in given] for i in range(n)]
-        rows = [grad(outs, wanted, g, keep or g is not each[-1], create_graph, True, unused, False, zeros) for g in each]
+        slices = [[None if g is None else g[i] for g in given] for i in range(n)]
+        rows = [grad(outs, wanted, g, keep or g is not slices[-1], create_graph, True, unused, False, zeros) for g in slices]
         return tuple([None if c[0] is None else load("mortice", "stack")(c) for c in zip(*rows)])
     with MapLevel(n, "error") as level:
         each = [None if g is None else level.enter(g) for g in given]
