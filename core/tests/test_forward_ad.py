@@ -506,7 +506,7 @@ def test_what_has_no_derivative_refuses_a_tangent_as_backward_refuses_it() -> No
         "histogram  ": lambda t: mt.histogram(x, t)[0], "_histogramdd_from_bin_cts": lambda t: mt.histogramdd(t[:, None], [3])[0],
         "binomial": lambda t: mt.binomial(t.detach() * 10, t),
     }.items():  # fmt: skip
-        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=f"forward AD with aten::{name.strip()} that does not support"):
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=f"with aten::{name.strip()} that does not support"):
             f(forward_ad.make_dual(x, mt.ones(3)))
         with pytest.raises(NotImplementedError, match="Trying to use forward AD"):
             mt.func.jvp(f, (x,), (mt.ones(3),))
