@@ -102,8 +102,11 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whoever walks the graph."""
-        return self.more().metadata
+        """A dictionary for whoever walks the graph; under anomaly detection it says where the node was recorded."""
+        extra = self.more()
+        if extra.trace:
+            extra.metadata.setdefault("traceback_", [extra.trace[0]])
+        return extra.metadata
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
