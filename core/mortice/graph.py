@@ -102,7 +102,7 @@ class Node:
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whoever walks the graph; under anomaly detection it says where the node was recorded."""
+        """A dictionary for whoever walks the graph."""
         extra = self.more()
         if extra.trace:
             extra.metadata.setdefault("traceback_", [extra.trace[0]])

@@ -40,7 +40,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 class CheckpointPolicy(enum.Enum):
-    """Whether a result is kept or computed again; nothing moves to the CPU."""
+    """Whether a result is kept or computed again."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -60,12 +60,9 @@ class SelectiveCheckpointContext:
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Any, Any]:
-    """Return what `context_fn` gives where the results of some operators are kept and not computed again.
+    """Return what `context_fn` gives to keep the results of some operators: of those listed, or as a policy says.
 
-    Args:
-        policy_fn_or_list: the operators, as `torch.ops.aten.mm.default`, or what is asked at each call of one, as
-            `policy(context, op, *args, **kwargs)`, and returns a CheckpointPolicy.
-        allow_cache_entry_mutation: whether results that are kept may be written to before they are used.
+    The policy is called as `policy(context, op, *args, **kwargs)`, at each call of an operator.
     """
     return load("mortice.subclasses.selective", "contexts")(policy_fn_or_list, allow_cache_entry_mutation)  # type: ignore[no-any-return]
 

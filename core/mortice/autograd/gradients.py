@@ -246,10 +246,9 @@ def _batched(
                 f"mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {t.shape}."
             )
     n = next((len(g) for g in given if g is not None), 0)
-    if n and any([t is not None and t._device.is_outline for t in (*outs, *wanted, *given)]):  # what such a one holds, no level has
-        slices = [[None if g is None else g[i] for g in given] for i in range(n)]
-        rows = [grad(outs, wanted, g, keep or g is not slices[-1], create_graph, True, unused, False, zeros) for g in slices]
-        return tuple([None if c[0] is None else load("mortice", "stack")(c) for c in zip(*rows)])
+    if n and any([t is not None and t._device.is_outline for t in (*outs, *wanted, *given)]):
+        one_by_one = load("mortice.subclasses.lanes", "by_gradient")
+        return one_by_one(outs, wanted, given, n, keep, create_graph, unused, zeros)  # type: ignore[no-any-return]
     with MapLevel(n, "error") as level:
         each = [None if g is None else level.enter(g) for g in given]
         found = grad(outs, wanted, each, keep, create_graph, allow_unused=unused, materialize_grads=zeros)

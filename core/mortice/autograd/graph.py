@@ -56,7 +56,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
     def __enter__(self) -> None:
         if any([pack is _copied for pack, _ in modes.saved_hooks]):
-            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested. One is enough for what is inside.")
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested. One is enough.")
         super().__enter__()
 
 

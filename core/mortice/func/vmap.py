@@ -9,7 +9,7 @@ from typing import Any
 from mortice.autograd.trees import leaves, rebuild, spread
 from mortice.func.levels import Fn, k, name_of, structure, wraps
 from mortice.lazy import load
-from mortice.levels import RANDOM, chain, here
+from mortice.levels import chain, here
 from mortice.levels.mapped_rules import Mapped, MappedBackend
 from mortice.levels.vmap import MapLevel
 from mortice.mutation import replay
@@ -48,7 +48,7 @@ def vmap(
             return load("mortice.utils.vmap_steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
         flat, dims, n = _inputs(func, in_dims, args)
         if n and any([isinstance(x, TensorBase) and x._device.is_outline for x in flat]):
-            return _lanes(func, args, kwargs, flat, dims, n, out_dims, randomness)
+            return load("mortice.subclasses.lanes", "by_sample")(func, args, kwargs, flat, dims, n, out_dims, randomness)
         given, flat = flat, [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
         if chunk_size is None or chunk_size >= n:
             return _run(func, args, kwargs, flat, dims, n, out_dims, randomness, given)
@@ -154,23 +154,6 @@ def _run(
             if not below._rg and t._steps is not None and getattr(t._storage, "below", None) is below:  # as after `unsqueeze_`
                 become("vmap", below, _below, t.view_steps)
         return made
-
-
-def _lanes(
-    func: Fn, args: Any, kwargs: Any, flat: list[Any], dims: list[Any], n: int, out_dims: Any, randomness: str
-) -> Any:  # fmt: skip
-    """Call the function for each sample of tensors whose class alone knows what they hold, as no level does."""
-    rows, drawn = [], get_rng_state()
-    for i in range(n):
-        if randomness == "same":
-            set_rng_state(drawn)
-        rows.append(func(*rebuild(args, iter([x if d is None else x.select(d, i) for x, d in zip(flat, dims)])), **kwargs))
-    if randomness == "error" and drawn.tolist() != get_rng_state().tolist():
-        raise RuntimeError(RANDOM)
-    columns = zip(*[list(leaves(row)) for row in rows])
-    stack = load("mortice", "stack")
-    made = [c[0] if d is None else stack(c, d) for c, d in zip(columns, _out_dims(func, rows[0], out_dims))]
-    return rebuild(rows[0], iter(made))
 
 
 def _below(x: Any, steps: Any) -> Any:

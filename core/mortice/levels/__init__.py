@@ -269,8 +269,8 @@ def record_crossing(t: Any, sources: Sequence[Any], back: Callable[[Any], Any], 
 
 
 ESCAPED = (
-    "{}: your tensor may have escaped from inside a function being vmapped: it was made inside a function transform and was "
-    "used outside of it. Return it from the function instead."
+    "{}: your tensor may have escaped from inside a function being vmapped: it was made there and is used outside. Return it "
+    "from the function instead."
 )
 
 

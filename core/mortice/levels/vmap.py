@@ -14,7 +14,7 @@ from mortice.tensor import make
 
 
 class _Ended(dict[Any, Any]):
-    """The ops of a level that has ended: for what backward does with the graph that it left, and for nobody else."""
+    """The ops of a level that has ended: for backward through what it left, and for nobody else."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
