@@ -103,7 +103,10 @@ class Node:
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for whoever walks the graph."""
-        return self.more().metadata
+        extra = self.more()
+        if extra.trace:
+            extra.metadata.setdefault("traceback_", [extra.trace[0]])
+        return extra.metadata
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:

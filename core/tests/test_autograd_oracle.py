@@ -347,6 +347,7 @@ UNDEFINED = {
     "histogram": lambda m, x: m.histogram(x, 3)[0],
     "edges": lambda m, x: m.histogram(x, 3)[1],
     "weights": lambda m, x: m.histogram(x.detach(), 3, weight=x)[0],
+    "bins": lambda m, x: m.histogram(x.detach(), x[0].sort()[0])[0],
     "out": lambda m, x: m.histogram(x, 3, out=(m.empty(0), m.empty(0)))[0],
     "histogramdd": lambda m, x: m.histogramdd(x, [2, 2])[0],
     "histogramdd, edges": lambda m, x: m.histogramdd(x, [m.arange(3.0)] * 2)[0],

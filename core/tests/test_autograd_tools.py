@@ -396,3 +396,24 @@ def test_each_read_of_a_saved_value_unpacks_it():
     calls.clear()
     y.sum().backward()
     assert len(calls) == 3 and x.grad.tolist() == (2 * mt.ones(3).exp()).tolist()
+
+
+def test_under_anomaly_detection_a_nodes_metadata_says_where_it_was_recorded() -> None:
+    x = mt.ones(2, requires_grad=True)
+    assert "traceback_" not in (x * 2).grad_fn.metadata
+    with mt.autograd.set_detect_anomaly(True):
+        y = x * 2
+    assert "y = x * 2" in y.grad_fn.metadata["traceback_"][0]
+
+
+def test_blocks_that_allow_mutation_do_not_nest_and_versions_are_those_of_tensors() -> None:
+    with allow_mutation_on_saved_tensors(), pytest.raises(RuntimeError, match="contexts cannot be nested"):
+        with allow_mutation_on_saved_tensors():
+            pass
+    with pytest.raises(RuntimeError, match="increment_version expect a Iterable.Tensor. as input, or one Tensor; got int"):
+        autograd.graph.increment_version(3)
+
+
+def test_a_node_without_derivative_has_an_edge_for_each_tensor() -> None:
+    x = mt.ones(2, requires_grad=True)
+    assert len(mt.histogram(x, 3)[0].grad_fn.next_functions) == 1 and mt.vdot(x, x).grad_fn.name() == "VdotBackward0"

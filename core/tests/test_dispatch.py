@@ -308,7 +308,106 @@ def test_operators_have_names_and_schemas() -> None:
     assert aten.rsub.Scalar(x, 1).tolist() == [[0, -2]] and not is_traceable_wrapper_subclass(x)
 
 
+POLICIES = [
+    lambda lib, policy: lambda *args, **kwargs: policy.MUST_SAVE, lambda lib, policy: lambda *args, **kwargs: policy.PREFER_RECOMPUTE,
+    lambda lib, policy: lambda context, op, *args, **kwargs: "mm" in str(op), lambda lib, policy: [lib.ops.aten.mm.default],
+]  # fmt: skip
+REGIONS = [
+    lambda lib, f, x, w, b: lib.sigmoid(x @ w @ w) * 2, lambda lib, f, x, w, b: f.linear(f.relu(f.linear(x, w, b)), w).sin(),
+    lambda lib, f, x, w, b: f.layer_norm(x @ w, (4,), b) + x, lambda lib, f, x, w, b: f.gelu(x[None].matmul(w) + b).tanh().exp(),
+    lambda lib, f, x, w, b: f.scaled_dot_product_attention(x[None, None], (x @ w)[None, None], x[None, None]).sin(),
+    lambda lib, f, x, w, b: (x.t() @ x).max(1).values * 2, lambda lib, f, x, w, b: (x @ w).chunk(2, 1)[1].sin() * x.unbind(1)[1][:, None],
+    lambda lib, f, x, w, b: lib.addmm(b, x, w).masked_fill(x > 1.5, 0.0)[b[:2].long()].sin(),
+]  # fmt: skip
+
+
+def _checkpointed(package: str, region: int, policy: int) -> Any:
+    lib, inside = importlib.import_module(package), importlib.import_module(f"{package}.utils.checkpoint")
+    x, w, b = [t.requires_grad_() for t in (lib.arange(12.0).reshape(3, 4) / 10, lib.arange(16.0).reshape(4, 4) / 7 - 1, lib.ones(4))]
+    given, asked = POLICIES[policy](lib, inside.CheckpointPolicy), []
+
+    def policy_of(context: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        asked.append((str(op), context.is_recompute, len(args), isinstance(context.op_output, lib.Tensor)))
+        return given(context, op, *args, **kwargs)
+
+    contexts = lambda: inside.create_selective_checkpoint_contexts(given if isinstance(given, list) else policy_of)  # noqa: E731
+    run = lambda *a: REGIONS[region](lib, lib.nn.functional, *a)  # noqa: E731
+    out = inside.checkpoint(run, x, w, b, use_reentrant=False, context_fn=contexts).sum()
+    first = [*asked]
+    out.backward(retain_graph=True)
+    try:
+        out.backward()
+        again = "ran"
+    except RuntimeError as error:
+        again = str(error)
+    assert asked == first  # in the first run only
+    return asked, again, [None if t.grad is None else t.grad.tolist() for t in (x, w, b)]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("region", range(len(REGIONS)))
+@pytest.mark.parametrize("policy", range(len(POLICIES)))
+def test_a_checkpoint_asks_its_policy_and_keeps_what_that_says_as_in_pytorch(region: int, policy: int) -> None:
+    pytest.importorskip("torch")
+    ours, theirs = [_checkpointed(package, region, policy) for package in ("mortice", "torch")]
+    assert ours[:2] == theirs[:2]
+    for a, b in zip(ours[2], theirs[2]):
+        assert (a is None) == (b is None) and (a is None or mt.allclose(mt.tensor(a), mt.tensor(b), rtol=1e-4, atol=1e-4))
+
+
+def test_a_checkpoint_keeps_results_by_policy_and_computes_the_rest_again() -> None:
+    from mortice.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    x, w = mt.ones(2, 3, requires_grad=True), mt.ones(3, 3, requires_grad=True)
+    counts = {}
+    for keeps in ([], [aten.mm.default], [aten.mm.default, aten.sin.default]):
+        out = checkpoint(
+            lambda x: ((x @ w).sin() @ w).cos(), x, use_reentrant=False,
+            context_fn=lambda keeps=keeps: create_selective_checkpoint_contexts(keeps),
+        )  # fmt: skip
+        with Log() as log:
+            out.sum().backward()
+        counts[len(keeps)] = [sum(name == str(op) for name in log.log) for op in (aten.mm.default, aten.sin.default)]
+    assert counts == {0: [6, 2], 1: [4, 2], 2: [4, 1]}
+
+
+def test_a_checkpoint_refuses_what_is_no_policy_and_what_was_written_since() -> None:
+    from mortice.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    with pytest.raises(ValueError, match="aten.mm of type .*specific OpOverload, e.g. torch.ops.aten.mm to torch.ops.aten.mm.default"):
+        create_selective_checkpoint_contexts([aten.mm])
+    with pytest.raises(TypeError, match="policy_fn_or_list must be either a function or a list of ops"):
+        create_selective_checkpoint_contexts(3)
+
+    def writing(x: Any) -> Any:
+        y = x @ x
+        z = y.sin()
+        y.detach().add_(1)
+        return z.cos()
+
+    for mutable in (False, True):
+        x, contexts = mt.eye(2, requires_grad=True), lambda m=mutable: create_selective_checkpoint_contexts([aten.mm.default], m)
+        out = checkpoint(writing, x, use_reentrant=False, context_fn=contexts).sum()
+        with contextlib.nullcontext() if mutable else pytest.raises(RuntimeError, match="has been mutated"):
+            out.backward()
+    steps = []
+
+    def other(x: Any) -> Any:
+        steps.append(1)
+        return x.sin().exp() if len(steps) == 1 else x.sin().sin().exp()
+
+    contexts = lambda: create_selective_checkpoint_contexts([aten.mm.default])  # noqa: E731
+    out = checkpoint(other, mt.ones(2, requires_grad=True), use_reentrant=False, early_stop=False, context_fn=contexts)
+    with pytest.raises(RuntimeError, match="aten.sin.default invocation index 1 encountered during backward but not found in storage"):
+        out.sum().backward()
+
+
 CASES = """\
+F.scaled_dot_product_attention(z4, z4, z4)
+F.scaled_dot_product_attention(z4, z4, z4, is_causal=True)
+F.scaled_dot_product_attention(z4, z4, z4, b.new_zeros(3, 3), scale=0.3)
+z3 @ w.t()
+z4 @ z4.new_ones(2, 2, 4, 5)
 x + y
 x + 1
 1 + x

@@ -497,3 +497,18 @@ def test_draws_have_a_tangent_of_zero(draw: Any) -> None:
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(mt.tensor([0.5]), mt.tensor([2.0]))
         assert forward_ad.unpack_dual(draw(dual)).tangent.tolist() == [0.0]
+
+
+def test_what_has_no_derivative_refuses_a_tangent_as_backward_refuses_it() -> None:
+    x = mt.tensor([0.1, 0.2, 0.4])
+    for name, f in {
+        "histogram": lambda t: mt.histogram(t, 3)[0], "histogram ": lambda t: mt.histogram(x, 3, weight=t)[1],
+        "histogram  ": lambda t: mt.histogram(x, t)[0], "_histogramdd_from_bin_cts": lambda t: mt.histogramdd(t[:, None], [3])[0],
+        "binomial": lambda t: mt.binomial(t.detach() * 10, t),
+    }.items():  # fmt: skip
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=f"with aten::{name.strip()} that does not support"):
+            f(forward_ad.make_dual(x, mt.ones(3)))
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD"):
+            mt.func.jvp(f, (x,), (mt.ones(3),))
+        with forward_ad.dual_level():
+            f(forward_ad.make_dual(x, mt.ones(3)).detach())

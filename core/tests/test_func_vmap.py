@@ -410,8 +410,27 @@ def test_misuse() -> None:
 def test_a_tensor_that_escapes_is_refused() -> None:
     kept: list[Any] = []
     vmap(lambda r: kept.append(r) or r)(draw(3, 2))
-    with pytest.raises(RuntimeError, match="used outside of it|not possible"):
-        vmap(lambda r: r + kept[0])(draw(3, 2))
+    uses = (
+        lambda t: vmap(lambda r: r + t)(draw(3, 2)), lambda t: t + 1, lambda t: t.sum(), lambda t: t + draw(3, 2), lambda t: t.view(-1),
+        lambda t: t @ t, lambda t: t.clone(), lambda t: t.add_(1), lambda t: mt.stack([t, t]), lambda t: mt.func.grad(lambda x: x.sum())(t),
+        lambda t: t[0].exp(),
+    )  # fmt: skip
+    vmap(mt.func.grad(lambda r: kept.append(r * 2) or (r * r).sum()))(draw(3, 2))
+    for t in kept:
+        assert t.shape == (2,) and repr(t).startswith("BatchedTensor")
+        for use in uses:
+            with pytest.raises(RuntimeError, match="may have escaped from inside a function being vmapped.*Return it from the function"):
+                use(t)
+
+
+def test_a_graph_that_a_vmap_left_is_followed_after_it() -> None:
+    x, w = draw(3, 2).requires_grad_(), draw(2).requires_grad_()
+    for create_graph in (False, True):
+        out = vmap(lambda r: (r * w).sin().sum())(x)
+        got = mt.autograd.grad(out.sum(), (x, w), create_graph=create_graph)
+        want = mt.autograd.grad((x * w).sin().sum(), (x, w), create_graph=create_graph)
+        mt.testing.assert_close(got, want)
+    mt.testing.assert_close(*[mt.autograd.grad(g[0].sum() + g[1].sum(), (x, w)) for g in (got, want)])
 
 
 def test_printing_and_device() -> None:

@@ -605,3 +605,45 @@ def test_beside_a_wrapper_tangents_and_lanes_of_a_plain_tensor_are_not_lost() ->
     mt.testing.assert_close(pushed, w.inside * (x * w.inside).cos())
     mt.testing.assert_close(mt.func.jacfwd(lambda a: w * a)(x), w.inside.diag())
     mt.testing.assert_close(mt.func.vmap(lambda a: a.add(w))(mt.stack([x, x])), (x + w.inside).expand(2, 2))
+
+
+def _transformed(lib: Any) -> list[Any]:
+    func, made = _of(lib, "func"), logging(lib, [])
+    x = lib.arange(6.0).reshape(3, 2) / 4
+    w = lambda rg=False: made(lib.arange(6.0).reshape(3, 2) / 4, rg)  # noqa: E731
+    leaf = w(True)
+    func.vmap(lambda r: (r * r).sum())(leaf).sum().backward()
+    a, b = w(True), x.clone().requires_grad_()
+    seeds = lib.stack([x, x + 1])
+    duals = []
+    for pair in ((w(), w()), (w(), x), (x, w())):
+        with lib.autograd.forward_ad.dual_level():
+            y = lib.autograd.forward_ad.make_dual(*pair).sin().sum(0)
+            duals += [getattr(t, "inside", t) for t in lib.autograd.forward_ad.unpack_dual(y)]
+    return [
+        lib.vmap(lambda r: r * 2)(w()), lib.vmap(lambda r: r.sin().sum(), in_dims=1)(w()), lib.vmap(lambda r: r * 2, out_dims=1)(w()),
+        lib.vmap(lib.vmap(lambda r: r.exp()))(w()), lib.vmap(func.grad(lambda r: (r * r).sum()))(w()), leaf.grad,
+        lib.vmap(lambda r, s: (r + s, s))(w(), x)[0], lib.vmap(lambda r, s: r * s, in_dims=(0, None))(x, made(lib.ones(2))),
+        lib.vmap(lambda r: r * 2, chunk_size=2)(w()),
+        *lib.autograd.grad([a * a * b], [a, b], made(seeds), retain_graph=True, is_grads_batched=True),
+        *lib.autograd.grad([a * a], [a], seeds, is_grads_batched=True),
+        *lib.autograd.grad([b * w()], [b], made(seeds), is_grads_batched=True), *duals,
+    ]  # fmt: skip
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+def test_transforms_of_a_wrapper_give_what_they_give_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    for ours, theirs in zip(_transformed(mt), _transformed(torch), strict=True):
+        assert type(ours).__name__ == type(theirs).__name__
+        mt.testing.assert_close(getattr(ours, "inside", ours), mt.tensor(getattr(theirs, "inside", theirs).tolist()))
+
+
+def test_a_vmap_over_a_wrapper_draws_as_randomness_says() -> None:
+    x = logging(mt, [])(mt.zeros(3, 2))
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        mt.vmap(lambda r: r + mt.rand(2))(x)
+    same = mt.vmap(lambda r: r + mt.rand(2), randomness="same")(x).inside
+    different = mt.vmap(lambda r: r + mt.rand(2), randomness="different")(x).inside
+    assert same[0].tolist() == same[1].tolist() and different[0].tolist() != different[1].tolist()

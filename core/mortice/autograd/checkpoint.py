@@ -11,6 +11,7 @@ from mortice import random
 from mortice.autograd.function import Function
 from mortice.autograd.gradients import backward
 from mortice.autograd.graph import saved_tensors_hooks
+from mortice.lazy import load
 from mortice.modes import enable_grad, modes
 from mortice.notice import warn
 from mortice.saved import modified_in_place
@@ -39,22 +40,31 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 
 class CheckpointPolicy(enum.Enum):
-    """Whether a result is kept or computed again; advice here, as everything is computed again."""
+    """Whether a result is kept or computed again."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the operator and its arguments: the result."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute, self.op_output = is_recompute, op_output
 
 
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
 ) -> tuple[Any, Any]:
-    """Return what `context_fn` gives when some results are to be kept.
+    """Return what `context_fn` gives to keep the results of some operators: of those listed, or as a policy says.
 
-    Differs from torch: the policy is not asked; everything is computed again, with the same values.
+    The policy is called as `policy(context, op, *args, **kwargs)`, at each call of an operator.
     """
-    return noop_context_fn()
+    return load("mortice.subclasses.selective", "contexts")(policy_fn_or_list, allow_cache_entry_mutation)  # type: ignore[no-any-return]
 
 
 def noop_context_fn() -> tuple[Any, Any]:

@@ -65,7 +65,10 @@ def _current(level: int | None) -> DualLevel:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """Return a tensor with the value of `tensor` that carries `tangent`; both keep their graphs."""
+    """Return a tensor with the value of `tensor` that carries `tangent`; both keep their graphs.
+
+    Differs from torch: of a wrapper, whose class has `__torch_dispatch__`, it is a plain tensor with the same values.
+    """
     inside = _current(level)
     if tensor.dtype.kind not in "fc":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")

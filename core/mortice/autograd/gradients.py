@@ -11,6 +11,7 @@ from mortice.backward import backward as walk
 from mortice.errors import ShapeError
 from mortice.graph import AccumulateGrad, Node
 from mortice.layout import contiguous_format
+from mortice.lazy import load
 from mortice.levels import CrossNode, chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
@@ -256,6 +257,9 @@ def _batched(
                 f"mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {t.shape}."
             )
     n = next((len(g) for g in given if g is not None), 0)
+    if n and any([t is not None and t._device.is_outline for t in (*outs, *wanted, *given)]):
+        one_by_one = load("mortice.subclasses.lanes", "by_gradient")
+        return one_by_one(outs, wanted, given, n, keep, create_graph, unused, zeros)  # type: ignore[no-any-return]
     with MapLevel(n, "error") as level:
         each = [None if g is None else level.enter(g) for g in given]
         found = grad(outs, wanted, each, keep, create_graph, allow_unused=unused, materialize_grads=zeros)

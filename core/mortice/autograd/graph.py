@@ -52,7 +52,16 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """
 
     def __init__(self) -> None:
-        super().__init__(lambda t: t.detach().clone(), lambda t: t)
+        super().__init__(_copied, lambda t: t)
+
+    def __enter__(self) -> None:
+        if any([pack is _copied for pack, _ in modes.saved_hooks]):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested. One is enough.")
+        super().__enter__()
+
+
+def _copied(t: Any) -> Any:
+    return t.detach().clone()
 
 
 @contextlib.contextmanager
@@ -87,7 +96,10 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 def increment_version(tensor: Any) -> None:
     """Count a write to a tensor, or to each of several, that happened where the library could not see it."""
-    for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
+    tensors = (tensor,) if isinstance(tensor, TensorBase) else tensor
+    if not hasattr(tensors, "__iter__"):
+        raise RuntimeError(f"increment_version expect a Iterable[Tensor] as input, or one Tensor; got {type(tensor).__name__}.")
+    for t in tensors:
         t.own_storage().version += 1
 
 

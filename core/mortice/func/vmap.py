@@ -47,6 +47,8 @@ def vmap(
         if "_create_batched_inputs" in vars(steps or object):  # a library has set its own
             return load("mortice.utils.vmap_steps", "call")(steps, func, in_dims, out_dims, randomness, args, kwargs)
         flat, dims, n = _inputs(func, in_dims, args)
+        if n and any([isinstance(x, TensorBase) and x._device.is_outline for x in flat]):
+            return load("mortice.subclasses.lanes", "by_sample")(func, args, kwargs, flat, dims, n, out_dims, randomness)
         given, flat = flat, [k.moveaxis(x, d, 0) if d else x for x, d in zip(flat, dims)]
         if chunk_size is None or chunk_size >= n:
             return _run(func, args, kwargs, flat, dims, n, out_dims, randomness, given)

@@ -268,6 +268,12 @@ def record_crossing(t: Any, sources: Sequence[Any], back: Callable[[Any], Any], 
     return t
 
 
+ESCAPED = (
+    "{}: your tensor may have escaped from inside a function being vmapped: it was made there and is used outside. Return it "
+    "from the function instead."
+)
+
+
 # ---- up: what knows nothing of a level becomes a constant of it ----
 
 
@@ -290,10 +296,7 @@ def _raised(data: Any, source: Device, target: Device) -> Any:
     if source is target:
         return data
     if target.inner is None:
-        raise RuntimeError(
-            "a tensor that was made inside a function transform (vmap, jvp, ...) was used outside of it. Return it from "
-            "the function instead."
-        )
+        raise RuntimeError(ESCAPED.format("vmap"))
     if source.level is target.level:
         assert source.inner is not None
         below, above = source.inner, target.inner
@@ -305,13 +308,16 @@ def _raised(data: Any, source: Device, target: Device) -> Any:
 OF_OUTLINE: Any = None
 
 
+def plain(t: Any) -> Any:
+    """Return a tensor whose elements a level can compute with."""
+    return OF_OUTLINE(t) if t._device.is_outline and OF_OUTLINE is not None else t
+
+
 def raise_to(t: Any, target: Device) -> Any:
     """Return a tensor as a constant of the levels of `target` that it does not know; a device move it is not."""
-    source = t._device
-    if source is target:
+    if t._device is target:
         return t
-    if source.is_outline and OF_OUTLINE is not None:
-        return raise_to(OF_OUTLINE(t), target)
+    source = (t := plain(t))._device
     made = make(_raised(t._buffer, source, target), target, t.dtype, t.shape)
     if modes.grad:
         if t.dtype.kind in "fc":

@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice.backward import backward
 from mortice.device import Device
-from mortice.levels import Level, chain, here, highest, raise_to, record_crossing, watch_memory
+from mortice.levels import Level, chain, here, highest, plain, raise_to, record_crossing, watch_memory
 from mortice.levels.backend import LevelBackend
 from mortice.modes import enable_grad
 from mortice.node import TENSOR_KERNELS, Const, record
@@ -312,6 +312,7 @@ class DualLevel(Level):
                 f"supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
                 f"{list(tangent.shape)}."
             )
+        x, tangent = plain(x), plain(tangent)
         made = self.enter(here(self.primal(x), self), self.primal(tangent.to(x.dtype)))
         self.entered.append((x, made, lambda x, t: x.copy_(self.primal(t))))
         return made

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mortice.levels import Level, chain, raise_to, record_crossing, stack, watch_memory
+from mortice.levels import ESCAPED, Level, chain, raise_to, record_crossing, stack, watch_memory
 from mortice.levels.mapped_rules import Mapped, MappedBackend
+from mortice.modes import modes
 from mortice.shape import Size
 from mortice.strides import layout
 from mortice.tensor import make
+
+
+class _Ended(dict[Any, Any]):
+    """The ops of a level that has ended: for backward through what it left, and for nobody else."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __missing__(self, op: Any) -> Any:
+        if modes.running is None:
+            raise RuntimeError(ESCAPED.format(op.name))
+        return self.table[op]
 
 
 class MapLevel(Level):
@@ -17,6 +30,11 @@ class MapLevel(Level):
 
     backend_class = MappedBackend
     name = "vmap"
+
+    def __exit__(self, *exc: Any) -> None:
+        super().__exit__(*exc)
+        for device in self.devices.values():
+            device.table = _Ended(device.table)
 
     # A tensor's first dim becomes the batch, and the other way round: each is the other's gradient.
 

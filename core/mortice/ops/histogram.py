@@ -161,7 +161,8 @@ def histogram(
     counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)
     edges = edges.clone() if isinstance(bins, TensorBase) else edges
     counts, edges = write_all("histogram", out, return_types.histogram(counts, edges))
-    return return_types.histogram(underived("histogram", counts, input, weight), underived("histogram", edges, input))
+    sources = input, weight, bins if isinstance(bins, TensorBase) else None
+    return return_types.histogram(*[underived("histogram", t, *sources) for t in (counts, edges)])
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:

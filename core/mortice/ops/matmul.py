@@ -213,7 +213,7 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
     _vectors("vdot", input, "other", other)
-    return matmul(conj(input), other, out=out)
+    return named(matmul(conj(input), other, out=out), "VdotBackward0")
 
 
 def conj(x: Any) -> Any:

@@ -255,7 +255,11 @@ def _kept(made: Any, *parents: Any) -> Any:
 
 
 def underived(name: str, made: Any, *parents: Any) -> Any:
-    """Keep in the graph what has no derivative, so that backward through it fails: outside of it the part would be lost in silence."""
+    """Keep in the graph what has no derivative: backward fails, where the part would be lost in silence; a tangent is refused at once."""
+    parents = tuple([p for p in parents if p is not None])
+    for p in parents:
+        if p._device.level and p._device.backend.detached(p._buffer) is not p._buffer:
+            raise NotImplementedError(f"Trying to use forward AD with aten::{name} that does not support it. Detach what it gets.")
     return record_crossing(made, parents, lambda g: undefined(f"aten::{name}"), "NotImplemented")
 
 

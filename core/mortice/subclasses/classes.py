@@ -27,7 +27,7 @@ from mortice.methods.conversion import slots_of
 from mortice.modes import modes, no_grad, set_recording
 from mortice.mutation import before_rebase, check_writable, rebase
 from mortice.node import TENSOR_KERNELS, Const, record
-from mortice.op import OPS, Op
+from mortice.op import OPS
 from mortice.refused import forbidden_view
 from mortice.shape import contiguous_strides
 from mortice.subclasses import dispatching
@@ -246,12 +246,6 @@ def _linked(op: Any, args: Any, attrs: Any, t: Any) -> Any:
 
 
 # ---- what is told as one operator, and recorded otherwise ----
-
-
-def place(op: Op, args: Any, attrs: Any, made: Any) -> Any:
-    """Give what a class has made its place in the graph, as what an op gives."""
-    with _told():
-        return call.slow(op, args, attrs, None, made)
 
 
 def crossed(t: Any, sources: Any, back: Any, name: str) -> Any:

@@ -227,9 +227,10 @@ def _matmul(x: Any, y: Any) -> Any:
     if dims == (3, 3) and x.shape[0] == y.shape[0]:
         return aten.bmm.default(x, y)
     if y.ndim == 2:
-        return aten.mm.default(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
+        return aten._unsafe_view.default(aten.mm.default(x.flatten(0, -2), y), [*x.shape[:-1], y.shape[1]])
     lead = mortice.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    return aten.bmm.default(*[t.expand(*lead, *t.shape[-2:]).flatten(0, -3) for t in (x, y)]).unflatten(0, lead)
+    made = aten.bmm.default(*[t.expand(*lead, *t.shape[-2:]).flatten(0, -3) for t in (x, y)])
+    return aten._unsafe_view.default(made, [*lead, *made.shape[1:]])
 
 
 def _linear(x: Any, w: Any, b: Any = None) -> Any:
@@ -237,7 +238,14 @@ def _linear(x: Any, w: Any, b: Any = None) -> Any:
         return NotImplemented
     flat = x if x.ndim == 2 else x.flatten(0, -2)
     made = aten.mm.default(flat, w.t()) if b is None else aten.addmm.default(b, flat, w.t())
-    return made if x.ndim == 2 else made.unflatten(0, x.shape[:-1])
+    return made if x.ndim == 2 else (aten._unsafe_view if b is None else aten.view).default(made, [*x.shape[:-1], w.shape[0]])
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, *, causal: bool, scale: Any, dropout_p: float) -> Any:
+    if keep is not None or dropout_p or q.ndim != 4:
+        return NotImplemented
+    named = {name: value for name, value in (("attn_mask", mask), ("scale", scale)) if value is not None}
+    return aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, *[0.0, True] * causal, **named)
 
 
 def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -340,7 +348,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **{name: partial(_number_first, name) for name in ("add", "sub", "mul")},
     "rdiv": lambda x, y: aten.mul.Tensor(aten.reciprocal.default(y), x),
     "addcmul": lambda x, a, b, value: NotImplemented if isinstance(b, TensorBase) else aten.add.Tensor(x, a, alpha=b * value),
-    "matmul": _matmul, "linear": _linear, "getitem": _getitem, "view": _view, "permute": _permute,
+    "matmul": _matmul, "linear": _linear, "attention": _attention, "getitem": _getitem, "view": _view, "permute": _permute,
     "linear_weight_grad": lambda g, x: aten.mm.default(g.reshape(-1, g.shape[-1]).t(), x.reshape(-1, x.shape[-1])),
     "cast": lambda x, dtype, source: aten._to_copy.default(x, dtype=dtype),
     "contiguous": lambda x: aten.clone.default(x, memory_format=contiguous_format),
@@ -394,7 +402,9 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "addmm": _addmm, "slice": copies._slice, "setitem_": operator.setitem, "_local_scalar_dense": lambda x: x.item(),
     **{f"_{name}": lambda x, dim, half, name=name: OPS[name].fn(x, axis=dim % (x.ndim or 1)) for name in ("softmax", "log_softmax")},
     "_to_copy": lambda x, dtype=None, device=None, **rest: x.to(device=device or x.device, dtype=dtype or x.dtype, copy=True),
-    "_unsafe_view": lambda x, size: OPS["reshape"].fn(x, shape=mortice.Size(size)),
+    "_unsafe_view": Tensor.view,
+    "_scaled_dot_product_flash_attention_for_cpu": lambda q, k, v, dropout=0.0, causal=False, attn_mask=None, scale=None: OPS[
+        "attention"].fn(q, k, v, attn_mask, None, causal=causal, scale=scale, dropout_p=dropout),
     "index": lambda x, indices: x[tuple([slice(None) if i is None else i for i in indices])],
     "native_layer_norm": lambda x, shape, weight, bias, eps: OPS["layer_norm"].fn(x, weight, bias, ndim=len(shape), eps=eps),
     "elu": lambda x, alpha=1, scale=1, input_scale=1: OPS["elu"].fn(x, alpha=alpha, scale=scale, input_scale=input_scale),
@@ -439,23 +449,50 @@ def _rows(x: Any, name: str, *given: Any, dim: Any = 0, axis: Any = None, **size
     parts, axis = (1, values[0]) if name == "unbind" else values[:2]
     end, n = [axis] * (axis != 0), x.shape[axis]
     if name == "unbind":
-        made, kind = aten.unbind.int(x, *end), "Unbind"
+        func, first, kind = aten.unbind.int, [], "Unbind"
     elif isinstance(parts, (list, tuple)):
-        made, kind = aten.split_with_sizes.default(x, [*parts], *end), "SplitWithSizes"
+        func, first, kind = aten.split_with_sizes.default, [[*parts]], "SplitWithSizes"
     elif type(parts) is not int or parts < 1 or not n:
         return NotImplemented
     else:
-        made, kind = aten.split.Tensor(x, -(-n // parts) if name == "chunk" else parts, *end), "Split"
-    if asking.CLASSES is None or not asking.CLASSES.records((x,)):
+        func, first, kind = aten.split.Tensor, [-(-n // parts) if name == "chunk" else parts], "Split"
+    recording = modes.grad
+    records = recording and x._rg and (x._device.level is None or (asking.CLASSES is not None and asking.CLASSES.records((x,))))
+    set_recording(recording and not records)
+    try:
+        made = func(x, *first, *end)
+    finally:
+        set_recording(recording)
+    if not records:
         return made
     start, placed = 0, []
     for row in made:
         part = start if name == "unbind" else slice(start, start + row.shape[axis])
         key = (*(slice(None),) * (axis % x.ndim), part)
-        placed.append(asking.CLASSES.place(OPS["getitem"], (x,), {"key": key, "shape": row.shape}, row))
+        placed.append(place(OPS["getitem"], (x,), {"key": key, "shape": row.shape}, row))
         placed[-1]._note = f"{kind}Backward0"
         start += 1 if name == "unbind" else row.shape[axis]
     return tuple(placed)
+
+
+def place(op: Op, args: Any, attrs: Any, made: Any) -> Any:
+    """Give what a mode or a class has made its place in the graph, as what an op gives."""
+    with _told():
+        return call.slow(op, args, attrs, None, made)
+
+
+def _followed(made: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Give what a mode has made of its own its place in the graph, as what a function gives that is several ops."""
+    tensors = _tensors((*args, *kwargs.values()))
+    lost = type(made) is Tensor and not made._rg and made._dtype.is_floating_point
+    if not (lost and modes.grad and any([t._rg and t._device.level is None for t in tensors])):
+        return made
+    with _told():
+        graph = fn(*args, **kwargs)
+    if graph._rg and graph.shape == made.shape and graph._dtype is made._dtype:
+        graph._buffer = made._buffer
+        return graph
+    return made
 
 
 def _split_key(x: Any, key: Any) -> Any:
@@ -510,7 +547,7 @@ def _indexed(k: Any) -> int:
 
 def indexed(x: Any, indices: Any) -> Any:
     """Read at tensors, each of a dim, or a mask of several; None leaves a dim as it is."""
-    made = aten.index.Tensor(x, indices)
+    made = _followed(aten.index.Tensor(x, indices), COMPUTED["index"], (x, indices), {})
     if asking.CLASSES is None or not asking.CLASSES.records((x,)):
         return made
 
@@ -549,8 +586,10 @@ class _Functions:
                 return out
             if (whole or writes) and out is None:
                 recorded = kwargs.pop("requires_grad", False)
-                made = _overload(name, args)(*args, **kwargs)
-                return args[0] if writes else made.requires_grad_() if recorded else made
+                made = (told := _overload(name, args))(*args, **kwargs)
+                if writes:
+                    return args[0]
+                return made.requires_grad_() if recorded else _followed(made, computed(told), args, kwargs) if name in _RECORDED else made
             if name in ("item", "__bool__", "__float__", "__int__") and of_tensor and args[0].numel() == 1:
                 number = aten._local_scalar_dense.default(args[0])
                 return number if name == "item" else getattr(number, name)()
