@@ -30,6 +30,18 @@ def grads(fn, *inputs):
     return [g.tolist() for g in first], [None if g is None else g.tolist() for g in second]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("count", [1, 9, 70])
+def test_a_rest_of_zero_has_the_sign_of_the_divisor(dtype, count):
+    kind = getattr(mt, dtype)
+    x, one = mt.full((count,), -2.0, dtype=kind), mt.ones(count, dtype=kind)
+    for rest in (x % one, mt.remainder(x, 1.0), x.clone().remainder_(one), -4.0 % one):
+        assert [str(v) for v in rest.tolist()] == ["0.0"] * count
+    for rest in (-x % -one, mt.remainder(-x, -1.0), 4.0 % -one):
+        assert [str(v) for v in rest.tolist()] == ["-0.0"] * count
+    assert [str(v) for v in mt.fmod(x, one).tolist()] == ["-0.0"] * count
+
+
 # ---- dtypes ----
 
 

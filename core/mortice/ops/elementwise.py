@@ -350,7 +350,10 @@ def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
 
 @op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand, grad_name_of=numbered("Remainder", 1))
 def remainder(k: Any, x: Any, y: Any, /) -> Any:
-    """Return what division rounded down leaves: it has the sign of the divisor."""
+    """Return what division rounded down leaves: it has the sign of the divisor.
+
+    Differs from torch: a rest of 0 has that sign too, as the array API standard has it: `-2.0 % 1.0` is 0.0, not -0.0.
+    """
     if not _is_float(k, x, y):
         _refuse_zero(k, "remainder", y)
     return k.remainder(x, y)
