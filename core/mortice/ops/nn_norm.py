@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.backends.nn_common import narrow, widen
 from mortice.call import no_tensor
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
@@ -292,17 +293,18 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
         k = device.backend
         if value._device is not device or device.level is not None:
             value = into_level(running, value.detach())
-        part = value._buffer if value.dtype is running.dtype else k.astype(value._buffer, running.dtype)
-        if k.shape_of(part) != k.shape_of(running._buffer):
+        old = widen(k, running._buffer)
+        part = narrow(k, value._buffer, k.dtype_of(old))
+        if k.shape_of(part) != k.shape_of(old):
             # instance_norm: the statistics of each sample's channels
-            part = k.mean(k.reshape(part, (-1, *k.shape_of(running._buffer))), axis=0)
-        moved.append((running, part, momentum * scale))
+            part = k.mean(k.reshape(part, (-1, *k.shape_of(old))), axis=0)
+        moved.append((running, old, part, momentum * scale))
     # Both at once, unless on devices or levels of their own: devices of two levels are equal.
     together = [moved] if len({id(running._device) for running, *_ in moved}) == 1 else [[each] for each in moved]
     for rows in together:
-        into, parts, others = zip(*rows)
+        into, old, parts, others = zip(*rows)
         k = into[0]._device.backend
-        written(into, k.blend([t._buffer for t in into], 1 - momentum, parts, others))
+        written(into, [narrow(k, new, t.dtype) for t, new in zip(into, k.blend(old, 1 - momentum, parts, others))])
 
 
 def instance_norm(
