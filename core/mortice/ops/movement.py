@@ -36,7 +36,7 @@ from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = ["broadcast_to", "clone", "permute", "reshape", "squeeze", "t", "transpose", "unsqueeze"]
@@ -513,9 +513,10 @@ def format_of(x: Any) -> Any:
 
 def dense_order(x: Any) -> tuple[int, ...] | None:
     """Return the dims as they lie in memory, the outermost first, for a result without gaps; None where it is row-major."""
-    if is_row_major(x):
-        return None
-    shape, strides = x.shape, layout(x)
+    return None if is_row_major(x) else _order(x.shape, layout(x))
+
+
+def _order(shape: Any, strides: Any) -> tuple[int, ...] | None:
     order = sorted(range(len(strides)), key=lambda d: -strides[d])
     if _row_major([shape[d] for d in order], [strides[d] for d in order]):
         return tuple(order)
@@ -529,6 +530,19 @@ def dense_order(x: Any) -> tuple[int, ...] | None:
             if 0 < strides[a] < strides[b] or (strides[a] == strides[b] > 0 and shape[b] > shape[a]):
                 order[i], order[j], i = b, a, j
     return None if order == sorted(order) else tuple(order)
+
+
+def as_it_lies(k: Any, kernel: Callable[..., Any], x: Any, axes: tuple[int, ...]) -> Any:
+    """Return what a kernel makes of x along axes, in the order in which x lies in memory: it is called on x turned to that."""
+    if k.is_contiguous(x):
+        return kernel(x, axes)
+    shape, strides = k.shape_of(x), k.strides_of(x)
+    order = None if strides is None or 0 in shape else _order(shape, strides)
+    if order is None:
+        return kernel(x, axes)
+    made = kernel(k.permute_dims(x, axes=order), tuple([order.index(a) for a in axes]))
+    back = _inverse(order)
+    return tuple([k.permute_dims(y, axes=back) for y in made]) if isinstance(made, (tuple, list)) else k.permute_dims(made, axes=back)
 
 
 def in_order(made: Any, order: tuple[int, ...]) -> Any:
