@@ -25,19 +25,7 @@ from mortice.ops.creation import empty, filled, finish, resolve
 from mortice.ops.data import check_dtype, range_of, tensor
 from mortice.ops.index_advanced import _take
 from mortice.ops.joining import cat, stack
-from mortice.ops.movement import (
-    as_it_lies,
-    cast,
-    clone,
-    contiguous,
-    expand,
-    permute,
-    reshape,
-    squeeze,
-    suggested_format,
-    transpose,
-    unsqueeze,
-)
+from mortice.ops.movement import cast, clone, contiguous, expand, permute, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_2d, flatten, many
@@ -90,14 +78,14 @@ def flipud(input: Any) -> Any:
     return flip(input, 0)
 
 
-@op(shape=same, name="roll", float8="moved")
+@op(shape=same, kernel="roll", name="roll", float8="moved")
 def _roll(k: Any, x: Any, /, *, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Shift along axes."""
-    return as_it_lies(k, lambda y, axes: k.roll(y, shifts=shifts, axes=axes), x, axes)
+    return k.roll(x, shifts=shifts, axes=axes)
 
 
 def _roll_back(k: Any, g: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    return as_it_lies(k, lambda y, axes: k.roll(y, shifts=tuple([-s for s in shifts]), axes=axes), g, axes)
+    return k.roll(g, shifts=tuple([-s for s in shifts]), axes=axes)
 
 
 _roll.vjp(x=_roll_back, jvp="linear")
@@ -116,7 +104,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if not input.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axes = tuple([check_dim("roll", d, len(input.shape)) for d in dims])
-    return _roll(contiguous(input, suggested_format(input)), shifts=tuple(map(operator.index, shifts)), axes=axes)
+    return _roll(contiguous(input), shifts=tuple(map(operator.index, shifts)), axes=axes)
 
 
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:

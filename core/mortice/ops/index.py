@@ -87,7 +87,7 @@ def _of_ints(x: Any, key: list[Any]) -> Any:
 
 
 def _rows_as_they_lie(x: Any, flat: Any, order: tuple[int, ...]) -> Any:
-    """Take rows of what lies row by row, but each in another order, such as images with channels last: so lie those taken."""
+    """Take rows that each lie in another order than row-major, such as images with channels last, and so lie again."""
     made = permute(_take(permute(x, order), flat, axis=0), [order.index(d) for d in range(len(order))])
     return named(made, "IndexBackward0") if made._rg else made._share()
 

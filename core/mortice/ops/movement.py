@@ -532,17 +532,16 @@ def _order(shape: Any, strides: Any) -> tuple[int, ...] | None:
     return None if order == sorted(order) else tuple(order)
 
 
-def as_it_lies(k: Any, kernel: Callable[..., Any], x: Any, axes: tuple[int, ...]) -> Any:
-    """Return what a kernel makes of x along axes, in the order in which x lies in memory: it is called on x turned to that."""
-    if k.is_contiguous(x):
-        return kernel(x, axes)
-    shape, strides = k.shape_of(x), k.strides_of(x)
-    order = None if strides is None or 0 in shape else _order(shape, strides)
-    if order is None:
-        return kernel(x, axes)
-    made = kernel(k.permute_dims(x, axes=order), tuple([order.index(a) for a in axes]))
-    back = _inverse(order)
-    return tuple([k.permute_dims(y, axes=back) for y in made]) if isinstance(made, (tuple, list)) else k.permute_dims(made, axes=back)
+def as_it_lies(k: Any, kernel: Callable[..., Any], x: Any, axis: int, **attrs: Any) -> Any:
+    """Return what a kernel makes of x along an axis, lying in memory as x does."""
+    if not k.is_contiguous(x):
+        shape, strides = k.shape_of(x), k.strides_of(x)
+        order = None if strides is None or 0 in shape else _order(shape, strides)
+        if order is not None:
+            made = kernel(k.permute_dims(x, axes=order), axis=order.index(axis), **attrs)
+            turn = lambda y: k.permute_dims(y, axes=_inverse(order))
+            return tuple(map(turn, made)) if isinstance(made, tuple) else turn(made)
+    return kernel(x, axis=axis, **attrs)
 
 
 def in_order(made: Any, order: tuple[int, ...]) -> Any:

@@ -54,7 +54,7 @@ def _biased(k: Any, kernel: Any, x: Any, w: Any, b: Any, **attrs: Any) -> Any:
     return narrow(k, k.add(kernel(x, w, **attrs), k.reshape(b, (-1, *[1] * len(attrs["stride"])))), dtype)
 
 
-def _bias_grad(k: Any, g: Any) -> Any:
+def bias_grad(k: Any, g: Any) -> Any:
     return k.sum(g, axis=(0, *range(2, len(k.shape_of(g)))))
 
 
@@ -65,7 +65,7 @@ _conv.vjp(
     w=lambda k, g, x, w_shape, stride, padding, dilation, groups: k.conv_weight_grad(
         g, x, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    b=_bias_grad,
+    b=bias_grad,
     jvp="bilinear", keeps_format=True,
 )
 
@@ -100,7 +100,7 @@ _conv_input_grad.vjp(
     w=lambda k, g, y, w_shape, stride, padding, dilation, groups: k.conv_weight_grad(
         y, g, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    b=_bias_grad,
+    b=bias_grad,
     jvp="bilinear", keeps_format=True,
 )
 

@@ -14,6 +14,7 @@ from mortice.mutation import check_writable, written
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, in_format, reshape, suggested_format
+from mortice.ops.nn_conv import bias_grad
 from mortice.rules import beside_wide, number_of, of_images
 from mortice.shape import Size, channels_hint, prod, remembered
 from mortice.tensor import TensorBase
@@ -56,10 +57,6 @@ def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
     return (x, of_channel, of_channel)
 
 
-def _channel_sum(k: Any, g: Any) -> Any:
-    return k.sum(g, axis=(0, *range(2, len(k.shape_of(g)))))
-
-
 @op(
     result=_with_two, shape=_batch_shapes, kernel="batch_norm", name="batch_norm", dtypes="f", fixed=("weight", "bias"),
     outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0", keeps_format=of_images,
@@ -93,7 +90,7 @@ def _batch_norm_eval(
 _batch_norm_eval.vjp(
     x=lambda k, g, var, weight, eps: k.batch_norm_eval_grad(g, var, weight, eps=eps),
     weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(*_as_wide_as(k, g, x, mean), mean, var, eps=eps),
-    bias=lambda k, g, mean: _channel_sum(k, _as_wide_as(k, g, g, mean)[0]), keeps_format=True,
+    bias=lambda k, g, mean: bias_grad(k, _as_wide_as(k, g, g, mean)[0]), keeps_format=True,
 )
 
 

@@ -37,7 +37,7 @@ _FEW_PAIRS = 4096  # `isin` compares so many sooner than it sorts
 @op(result=index_rule, shape=same, name="argsort", dtypes="buif")
 def _argsort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Return the order that sorts along an axis."""
-    return as_it_lies(k, lambda y, axes: k.argsort(y, axis=axes[0], descending=descending), x, (axis,))
+    return as_it_lies(k, k.argsort, x, axis, descending=descending)
 
 
 _argsort.no_grad("its result is positions")
@@ -49,7 +49,7 @@ TENSOR_KERNELS.replace(
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, name="sort", dtypes="buif")
 def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Sort along an axis, stably; nan counts as largest."""
-    return as_it_lies(k, lambda y, axes: k.sort_pairs(y, axis=axes[0], descending=descending), x, (axis,))
+    return as_it_lies(k, k.sort_pairs, x, axis, descending=descending)
 
 
 _sort.vjp(x=gather_back)
