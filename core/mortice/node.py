@@ -17,7 +17,7 @@ from mortice.dtype import DType, float32
 from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, give_slots, next_seq
 from mortice.lazy import look_up
 from mortice.modes import modes, special
-from mortice.shape import Size, broadcast, contiguous_strides
+from mortice.shape import Size, broadcast
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make
 
@@ -587,9 +587,6 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
 
     def strides_of(self, x: Any) -> tuple[int, ...]:
         return layout(x)
-
-    def is_contiguous(self, x: Any) -> bool:
-        return layout(x) == contiguous_strides(x.shape)
 
     def dtype_of(self, x: Any) -> DType:
         return x.dtype  # type: ignore[no-any-return]

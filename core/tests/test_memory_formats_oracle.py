@@ -126,26 +126,14 @@ def test_repeat_interleave_lies_row_by_row(repeats):
     both(body)
 
 
-REARRANGED = {
-    "sort": lambda m, x: x.sort(1), "argsort": lambda m, x: [x.argsort(-1, descending=True)],
-    "rows": lambda m, x: [x[[1, 0, 1]], x[m.tensor([False, True])]],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REARRANGED)
-def test_what_is_rearranged_lies_as_it_lay(name):
-    shapes = [((2, 4, 3, 5), (0, 2, 3, 1)), ((2, 4, 3, 3, 5), (0, 2, 3, 4, 1)), ((2, 4, 6), (0, 2, 1)), ((2, 3), (0, 1))]
-    if name in ("sort", "argsort"):
-        shapes += [((2, 4, 3, 5), (3, 1, 0, 2)), ((2, 3), (1, 0))]
-    for shape, order in shapes:
-        found = []
-        for m in (mt, torch):
-            x = m.arange(2 * 4 * 3 * 3 * 5).to(m.float32)[: m.Size(shape).numel()].mul(7).remainder(31)
-            x = x.reshape([shape[d] for d in order]).permute([order.index(d) for d in range(len(order))])
-            x = x.detach().requires_grad_() if name == "rows" else x.detach()
-            made = REARRANGED[name](m, x)
-            found.append([(tuple(y.shape), y.stride(), y.detach().tolist()) for y in made])
-            if name == "rows":
-                (x[[1, 0, 1]] * x[:1]).sum().backward()
-                found[-1] += [(x.grad.tolist(), x.grad.stride(), type(made[0].grad_fn).__name__)]
-        assert found[0] == found[1], shape
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 2, 3, 4, 1), (0, 2, 1), (0, 1)])
+def test_rows_that_indices_take_lie_as_they_lay(order):
+    found = []
+    for m in (mt, torch):
+        shape = [3, *range(4, 3 + len(order))]
+        x = m.arange(m.Size(shape).numel()).to(m.float32).mul(7).remainder(31)
+        x = x.reshape(shape).permute([order.index(d) for d in range(len(order))]).detach().requires_grad_()
+        made = [x[[1, 0, 1]], x[m.tensor([False, True, True])]]
+        (made[0] * x[:1]).sum().backward()
+        found.append([(y.stride(), y.tolist()) for y in (*made, x.grad)] + [type(made[0].grad_fn).__name__])
+    assert found[0] == found[1]

@@ -36,7 +36,7 @@ from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 __all__ = ["broadcast_to", "clone", "permute", "reshape", "squeeze", "t", "transpose", "unsqueeze"]
@@ -513,10 +513,9 @@ def format_of(x: Any) -> Any:
 
 def dense_order(x: Any) -> tuple[int, ...] | None:
     """Return the dims as they lie in memory, the outermost first, for a result without gaps; None where it is row-major."""
-    return None if is_row_major(x) else _order(x.shape, layout(x))
-
-
-def _order(shape: Any, strides: Any) -> tuple[int, ...] | None:
+    if is_row_major(x):
+        return None
+    shape, strides = x.shape, layout(x)
     order = sorted(range(len(strides)), key=lambda d: -strides[d])
     if _row_major([shape[d] for d in order], [strides[d] for d in order]):
         return tuple(order)
@@ -530,18 +529,6 @@ def _order(shape: Any, strides: Any) -> tuple[int, ...] | None:
             if 0 < strides[a] < strides[b] or (strides[a] == strides[b] > 0 and shape[b] > shape[a]):
                 order[i], order[j], i = b, a, j
     return None if order == sorted(order) else tuple(order)
-
-
-def as_it_lies(k: Any, kernel: Callable[..., Any], x: Any, axis: int, **attrs: Any) -> Any:
-    """Return what a kernel makes of x along an axis, lying in memory as x does."""
-    if not k.is_contiguous(x):
-        shape, strides = k.shape_of(x), k.strides_of(x)
-        order = None if strides is None or 0 in shape else _order(shape, strides)
-        if order is not None:
-            made = kernel(k.permute_dims(x, axes=order), axis=order.index(axis), **attrs)
-            turn = lambda y: k.permute_dims(y, axes=_inverse(order))
-            return tuple(map(turn, made)) if isinstance(made, tuple) else turn(made)
-    return kernel(x, axis=axis, **attrs)
 
 
 def in_order(made: Any, order: tuple[int, ...]) -> Any:

@@ -16,7 +16,7 @@ from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype, undefined
 from mortice.ops.gather import gather, gather_back
-from mortice.ops.movement import as_it_lies, cast, reshape, unsqueeze
+from mortice.ops.movement import cast, reshape, unsqueeze
 from mortice.ops.reduce import PAIR, _any, flat_axis, selected, write_all
 from mortice.ops.views import movedim
 from mortice.rules import indices as index_rule
@@ -34,10 +34,10 @@ _FEW_PAIRS = 4096  # `isin` compares so many sooner than it sorts
 # ---- sorting ----
 
 
-@op(result=index_rule, shape=same, name="argsort", dtypes="buif")
+@op(result=index_rule, shape=same, kernel="argsort", name="argsort", dtypes="buif")
 def _argsort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Return the order that sorts along an axis."""
-    return as_it_lies(k, k.argsort, x, axis, descending=descending)
+    return k.argsort(x, axis=axis, descending=descending)
 
 
 _argsort.no_grad("its result is positions")
@@ -49,7 +49,7 @@ TENSOR_KERNELS.replace(
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, name="sort", dtypes="buif")
 def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Sort along an axis, stably; nan counts as largest."""
-    return as_it_lies(k, k.sort_pairs, x, axis, descending=descending)
+    return k.sort_pairs(x, axis=axis, descending=descending)
 
 
 _sort.vjp(x=gather_back)
