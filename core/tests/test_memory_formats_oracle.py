@@ -124,3 +124,16 @@ def test_repeat_interleave_lies_row_by_row(repeats):
         return [t.repeat_interleave(repeats, dim).stride() for t in (x, x[0], x.mT) for dim in (0, 1)]
 
     both(body)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 2, 3, 4, 1), (0, 2, 1), (0, 1)])
+def test_rows_that_indices_take_lie_as_they_lay(order):
+    found = []
+    for m in (mt, torch):
+        shape = [3, *range(4, 3 + len(order))]
+        x = m.arange(m.Size(shape).numel()).to(m.float32).mul(7).remainder(31)
+        x = x.reshape(shape).permute([order.index(d) for d in range(len(order))]).detach().requires_grad_()
+        made = [x[[1, 0, 1]], x[m.tensor([False, True, True])]]
+        (made[0] * x[:1]).sum().backward()
+        found.append([(y.stride(), y.tolist()) for y in (*made, x.grad)] + [type(made[0].grad_fn).__name__])
+    assert found[0] == found[1]

@@ -187,6 +187,16 @@ def conversions_that_make_new_parameters_or_swap_them(lib):
 
 
 @script
+def a_parameter_of_another_layout_is_a_new_one(lib):
+    m = net(lib)
+    m.last.weight.grad = lib.ones(1, 3)
+    before = [m.last.weight, m.last.weight.grad]
+    m.last._apply(lambda t: t.to_sparse())
+    after = [m.last.weight, m.last.weight.grad]
+    return [t.layout is lib.strided for t in before + after] + [t.to_dense() for t in after] + [m.last.weight.requires_grad]
+
+
+@script
 def conversions_reach_what_a_parameter_wraps(lib):
     class Wrapper(lib.Tensor):
         @staticmethod

@@ -92,6 +92,50 @@ def test_powers_that_are_reciprocals_are_those_of_pytorch_at_zeros_and_infinitie
     check(*[draw(t, 0, dtype) ** -2 for t in BOTH], True)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_bias_joins_a_product_of_halves_before_it_is_rounded(dtype):
+    cases = [
+        ("conv2d", [(2, 6, 7, 7), (8, 6, 3, 3), (8,)], {}), ("conv2d", [(2, 6, 7, 7), (12, 1, 3, 3), (12,)], {"groups": 6, "stride": 2}),
+        ("conv1d", [(2, 6, 9), (8, 6, 3), (8,)], {"padding": 1}), ("linear", [(2, 3, 16), (8, 16), (8,)], {}),
+        ("conv_transpose2d", [(2, 6, 5, 5), (6, 8, 3, 3), (8,)], {"stride": 2}),
+    ]  # fmt: skip
+    for name, shapes, attrs in cases:
+        out, wide = [], None
+        for t in BOTH:
+            operands = [draw(t, i, dtype, n=int(np.prod(s))).reshape(s) for i, s in enumerate(shapes)]
+            call = getattr(t.nn.functional, name)
+            out.append(call(*operands, **attrs))
+            wide = call(*[x.double() for x in operands], **attrs).to(getattr(t, dtype))
+        assert (values(out[0]) != values(wide)).mean() < 0.02  # the sum itself is made in float32
+        if name != "conv_transpose2d" or dtype != "float16":  # whose products PyTorch rounds one by one
+            assert (values(out[0]) != values(out[1])).mean() < 0.02
+
+
+@pytest.mark.parametrize("affine", ["half", "float32"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_batch_norm_of_halves_is_float64s_rounded_where_pytorch_rounds_the_statistics_too(dtype, affine):
+    found = []
+    for t in BOTH:
+        half = getattr(t, dtype)
+        like = half if affine == "half" else t.float32
+        x = draw(t, 0, dtype, n=3 * 8 * 16).reshape(3, 8, 16) + 3
+        rest = [(draw(t, i, dtype, n=8).abs() + 0.5).to(like) for i in (1, 2, 3, 4)]
+        wide = [v.double() for v in rest]
+        eval_out = t.nn.functional.batch_norm(x, *rest)
+        eval_exact = t.nn.functional.batch_norm(x.double(), *wide)
+        out, exact = [t.nn.functional.batch_norm(a, *b, training=True) for a, b in ((x, rest), (x.double(), wide))]
+        found.append(((values(out) != values(exact.to(half))).mean(), [values(v) for v in rest[:2]], values(eval_out)))
+        assert (values(eval_out) != values(eval_exact.to(half))).mean() < 0.02
+        moved = [(values(a) != values(b.to(like))).mean() for a, b in zip(rest[:2], wide)]
+        assert t is torch or affine == "float32" or moved == [0, 0]
+    (ours, running, of_eval), (theirs, their_running, their_eval) = found
+    assert ours < 0.02
+    assert theirs > 0.1 if affine == "half" else theirs < 0.02
+    if affine == "half" and dtype == "float16":
+        np.testing.assert_array_equal(running, their_running)
+    assert (of_eval != their_eval).mean() < 0.02
+
+
 # Of a root PyTorch leaves the last bit to a library, so parameters that one moved are near; averages are the same.
 OPTIMIZERS = [
     ("SGD", dict(lr=0.1, weight_decay=0.01), True), ("SGD", dict(lr=0.1, momentum=0.9, dampening=0.1, maximize=True), True),

@@ -60,6 +60,8 @@ class FreeKernels(Families):
     # Whether the kernels that end in norm_grads take g and x beside a weight of a wider dtype, and return the parameters' gradients
     # in that one; where not, g and x come in it too.
     mixed_norms = False
+    # Whether convolutions and products of halves are computed in float32, so that a bias joins them before they are rounded.
+    wide_products = True
 
     def zeros_like(self, x: Any) -> Any:
         """Make zeros of x's shape and dtype."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.backends.kernel_tools import KernelMixin
+from mortice.backends.nn_common import narrow, widen
 from mortice.shape import prod
 
 
@@ -13,10 +14,12 @@ class LinearKernels(KernelMixin):
 
     def linear(self, x: Any, w: Any, b: Any = None) -> Any:
         """Compute x w^T + b."""
-        shape = self.shape_of(x)
+        shape, dtype = self.shape_of(x), self.dtype_of(x)
+        if b is not None and self.wide_products:
+            x, w, b = widen(self, x), widen(self, w), widen(self, b)
         out = self.matmul(_rows(self, x), self.matrix_transpose(w))
         if b is not None:
-            out = self.add(out, b)
+            out = narrow(self, self.add(out, b), dtype)
         return out if len(shape) == 2 else self.reshape(out, (*tuple(shape)[:-1], self.shape_of(w)[0]))
 
     def linear_weight_grad(self, g: Any, x: Any) -> Any:

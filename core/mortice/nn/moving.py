@@ -37,7 +37,7 @@ class Movable:
             with no_grad():
                 changed = fn(param)
                 gradient = None if param.grad is None else fn(param.grad)
-            if overwrite and not is_lazy(param):
+            if not is_lazy(param) and (overwrite or changed.layout is not param.layout):
                 new = self._parameters[name] = Parameter(changed, param.requires_grad)
                 new.grad = gradient
                 continue

@@ -28,7 +28,7 @@ from mortice.ops.index_advanced import (
     positions,
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
-from mortice.ops.movement import cast, clone, expand, expanded, reshape, transfer
+from mortice.ops.movement import cast, clone, dense_order, expand, expanded, permute, reshape, transfer
 from mortice.rules import holds
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
@@ -86,6 +86,12 @@ def _of_ints(x: Any, key: list[Any]) -> Any:
     return _constant(x, key, None) if {*map(type, key)} == {int} else key
 
 
+def _rows_as_they_lie(x: Any, flat: Any, order: tuple[int, ...]) -> Any:
+    """Take rows that each lie in another order than row-major, such as images with channels last, and so lie again."""
+    made = permute(_take(permute(x, order), flat, axis=0), [order.index(d) for d in range(len(order))])
+    return named(made, "IndexBackward0") if made._rg else made._share()
+
+
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
     if key.__class__ is list:
@@ -130,9 +136,10 @@ def getitem(input: Any, key: Any) -> Any:
                 except MemoryError:
                     pass  # worded below
             input = reshape(input, joined)
-        made = _take(input, flat, axis=axis)
         if len(common) == 1:
-            return made
+            order = None if axis or input._device.backend.is_contiguous(input._buffer) else dense_order(input)
+            return _take(input, flat, axis=axis) if order is None or order[0] else _rows_as_they_lie(input, flat, order)
+        made = _take(input, flat, axis=axis)
         made = reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
     else:
         plan = Advanced(input, key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from mortice.backends.nn_common import transposed_size, window_count
+from mortice.backends.nn_common import narrow, transposed_size, widen, window_count
 from mortice.call import no_tensor
 from mortice.dtype import check_kind
 from mortice.errors import DTypeError, ShapeError, cast_hint
@@ -41,11 +41,20 @@ def _conv(
     k: Any, x: Any, w: Any, b: Any = None, /, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Correlate (N, C, *sizes) with filters (O, C / groups, *kernel) and add a bias of shape (O,)."""
-    out = k.conv(x, w, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return out if b is None else k.add(out, k.reshape(b, (-1, *[1] * len(stride))))
+    return _biased(k, k.conv, x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
-def _bias_grad(k: Any, g: Any) -> Any:
+def _biased(k: Any, kernel: Any, x: Any, w: Any, b: Any, **attrs: Any) -> Any:
+    """Return what the kernel makes of x and w, plus b; of halves rounded once where the kernel widens them too."""
+    if b is None:
+        return kernel(x, w, **attrs)
+    dtype = k.dtype_of(x)
+    if k.wide_products:
+        x, w, b = widen(k, x), widen(k, w), widen(k, b)
+    return narrow(k, k.add(kernel(x, w, **attrs), k.reshape(b, (-1, *[1] * len(attrs["stride"])))), dtype)
+
+
+def bias_grad(k: Any, g: Any) -> Any:
     return k.sum(g, axis=(0, *range(2, len(k.shape_of(g)))))
 
 
@@ -56,7 +65,7 @@ _conv.vjp(
     w=lambda k, g, x, w_shape, stride, padding, dilation, groups: k.conv_weight_grad(
         g, x, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    b=_bias_grad,
+    b=bias_grad,
     jvp="bilinear", keeps_format=True,
 )
 
@@ -80,10 +89,8 @@ def _conv_input_grad(
     k: Any, y: Any, w: Any, b: Any = None, /, *, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
     """Spread (N, O, *counts) through filters (O, C / groups, *kernel) into `x_shape`: the transposed convolution."""
-    out = k.conv_input_grad(
-        y, w, x_shape=x_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
-    return out if b is None else k.add(out, k.reshape(b, (-1, *[1] * len(stride))))
+    attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return _biased(k, k.conv_input_grad, y, w, b, x_shape=x_shape, **attrs)
 
 
 _conv_input_grad.vjp(
@@ -93,7 +100,7 @@ _conv_input_grad.vjp(
     w=lambda k, g, y, w_shape, stride, padding, dilation, groups: k.conv_weight_grad(
         y, g, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     ),
-    b=_bias_grad,
+    b=bias_grad,
     jvp="bilinear", keeps_format=True,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.backends.nn_common import narrow, widen
 from mortice.call import no_tensor
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
@@ -13,6 +14,7 @@ from mortice.mutation import check_writable, written
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.movement import cast, clone, contiguous, expand, in_format, reshape, suggested_format
+from mortice.ops.nn_conv import bias_grad
 from mortice.rules import beside_wide, number_of, of_images
 from mortice.shape import Size, channels_hint, prod, remembered
 from mortice.tensor import TensorBase
@@ -55,10 +57,6 @@ def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
     return (x, of_channel, of_channel)
 
 
-def _channel_sum(k: Any, g: Any) -> Any:
-    return k.sum(g, axis=(0, *range(2, len(k.shape_of(g)))))
-
-
 @op(
     result=_with_two, shape=_batch_shapes, kernel="batch_norm", name="batch_norm", dtypes="f", fixed=("weight", "bias"),
     outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0", keeps_format=of_images,
@@ -92,7 +90,7 @@ def _batch_norm_eval(
 _batch_norm_eval.vjp(
     x=lambda k, g, var, weight, eps: k.batch_norm_eval_grad(g, var, weight, eps=eps),
     weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(*_as_wide_as(k, g, x, mean), mean, var, eps=eps),
-    bias=lambda k, g, mean: _channel_sum(k, _as_wide_as(k, g, g, mean)[0]), keeps_format=True,
+    bias=lambda k, g, mean: bias_grad(k, _as_wide_as(k, g, g, mean)[0]), keeps_format=True,
 )
 
 
@@ -292,17 +290,18 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
         k = device.backend
         if value._device is not device or device.level is not None:
             value = into_level(running, value.detach())
-        part = value._buffer if value.dtype is running.dtype else k.astype(value._buffer, running.dtype)
-        if k.shape_of(part) != k.shape_of(running._buffer):
+        old = widen(k, running._buffer)
+        part = narrow(k, value._buffer, k.dtype_of(old))
+        if k.shape_of(part) != k.shape_of(old):
             # instance_norm: the statistics of each sample's channels
-            part = k.mean(k.reshape(part, (-1, *k.shape_of(running._buffer))), axis=0)
-        moved.append((running, part, momentum * scale))
+            part = k.mean(k.reshape(part, (-1, *k.shape_of(old))), axis=0)
+        moved.append((running, old, part, momentum * scale))
     # Both at once, unless on devices or levels of their own: devices of two levels are equal.
     together = [moved] if len({id(running._device) for running, *_ in moved}) == 1 else [[each] for each in moved]
     for rows in together:
-        into, parts, others = zip(*rows)
+        into, old, parts, others = zip(*rows)
         k = into[0]._device.backend
-        written(into, k.blend([t._buffer for t in into], 1 - momentum, parts, others))
+        written(into, [narrow(k, new, t.dtype) for t, new in zip(into, k.blend(old, 1 - momentum, parts, others))])
 
 
 def instance_norm(

@@ -24,7 +24,10 @@ def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones."""
+    """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones.
+
+    Differs from torch: beside half-precision parameters the batch's statistics are not rounded before they are used.
+    """
     if training:
         _more_than_one(input.shape, False, ". Predict after .eval(); drop_last=True leaves out a last batch of 1.")
     if eps < 0.0 or training and eps == 0.0:
