@@ -403,5 +403,17 @@ def test_opcheck_finds_what_an_operator_does_beside_its_schema() -> None:
         mt.library.opcheck(mt.library.custom_op("checked::bare", mutates_args=(), schema="(Tensor x) -> Tensor")(doubled), (x.detach(),))
 
 
+def test_what_writes_and_returns_nothing_needs_no_shape() -> None:
+    seen = []
+
+    def into(x: Any, out: Any) -> None:
+        seen.append(x.device.type)
+        out.copy_(x * 2)
+
+    op = mt.library.custom_op("checked::into", mutates_args=("out",), schema="(Tensor x, Tensor(a!) out) -> ()")(into)
+    assert set(mt.library.opcheck(op, (mt.ones(2), mt.zeros(2))).values()) == {"SUCCESS"}
+    assert op(mt.ones(2, device="meta"), mt.ones(2, device="meta")) is None and set(seen) == {mt.ones(2).device.type}
+
+
 def torch_like(x: Any) -> Any:
     return mt.empty_like(x)

@@ -341,7 +341,10 @@ def custom_op(
             )
         if read.keyword_tensors:
             raise NotImplementedError(f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {told}")
-        made = CustomOpDef(name, told, dict.fromkeys(types, fn))
+        kernels = dict.fromkeys(types, fn)
+        if read.mutated and read.returns == "()":  # there is no result whose shape register_fake would have to give
+            kernels = {"meta": lambda *args, **kwargs: None, **kernels}
+        made = CustomOpDef(name, told, kernels)
         made.__doc__ = fn.__doc__
         return made
 
