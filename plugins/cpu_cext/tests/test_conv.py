@@ -17,7 +17,8 @@ from mortice_cpu_cext.backend import CextBackend  # noqa: E402
 
 K = CextBackend()
 pytestmark = pytest.mark.skipif(
-    getattr(K.conv, "__func__", None) is Backend.conv, reason="convolutions are the default bodies' on x86 processors without AVX2, and on MORTICE_ISA=baseline"
+    getattr(K.conv, "__func__", None) is Backend.conv,
+    reason="convolutions are the default bodies' on x86 processors without AVX2, and with MORTICE_ISA=baseline",
 )
 
 
