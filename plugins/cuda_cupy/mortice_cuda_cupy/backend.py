@@ -69,6 +69,7 @@ class CuPyBackend(
     name = "cuda_cupy"
     at_once = AT_ONCE
     cuda_name = staticmethod(find)
+    wide_products = False  # cuDNN and cuBLAS take halves as they are
 
     def __init__(self) -> None:
         count = cupy.cuda.runtime.getDeviceCount()

@@ -34,8 +34,6 @@ _UNKNOWN = object()
 class ConvolutionKernels(KernelMixin):
     """conv, conv_input_grad, conv_weight_grad."""
 
-    wide_products = False  # cuDNN and cuBLAS take halves as they are
-
     def conv(
         self, x: Any, w: Any, *, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int = 1
     ) -> Any:
