@@ -88,7 +88,8 @@ def l1_loss(
 ) -> Any:  # fmt: skip
     """Return the absolute differences, reduced."""
     _warn_sizes(input, target)
-    input, target = mortice.broadcast_tensors(input, target)  # so that one without dims counts for the dtype, as in PyTorch
+    if input.shape != target.shape:  # so that one without dims counts for the dtype, as in PyTorch
+        input, target = mortice.broadcast_tensors(input, target)
     loss, reduction = mortice.abs(input - target), legacy_reduction(size_average, reduce, reduction)
     return _reduced(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, input, reduction)
 
