@@ -94,6 +94,23 @@ def memory_allocated(device_index: Any = None) -> int:
     return int(found.backend.memory_allocated(found))
 
 
+_THERE = {"get_memory_info": "mem_get_info"}  # names that the device's own module has otherwise
+_ASKED = """current_stream get_memory_info max_memory_allocated max_memory_reserved memory_reserved memory_stats
+reset_accumulated_memory_stats reset_peak_memory_stats set_stream""".split()
+
+
+def __getattr__(name: str) -> Any:
+    """Find what the accelerator's own module answers: of its memory, in bytes, and of streams."""
+    if name not in _ASKED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def ask(*of: Any) -> Any:
+        _one(name)
+        return getattr(get_device_module(), _THERE.get(name, name))(*of)
+
+    return ask
+
+
 def get_device_module(device: Any = None) -> Any:
     """Return what has a device's type for its name, such as `mortice.cuda`; of the accelerator, or else of the CPU, unless given."""
     if device is not None and not isinstance(device, (str, Device)):

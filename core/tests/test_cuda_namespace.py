@@ -144,6 +144,16 @@ def test_devices_and_their_properties(pretender: Any) -> None:
     assert mt.accelerator.device_count() == 2 and mt.accelerator.memory_allocated() == 100
     with mt.accelerator.device_index(1):
         assert mt.accelerator.current_device_index() == 1 == cuda.current_device()
+    assert mt.accelerator.max_memory_allocated() == cuda.max_memory_allocated() == mt.accelerator.max_memory_allocated("cuda:0")
+    assert mt.accelerator.get_memory_info(1) == cuda.mem_get_info(1) and mt.accelerator.current_stream() == cuda.current_stream()
+
+
+@no_cuda
+def test_what_the_accelerator_s_module_is_asked_needs_one() -> None:
+    with pytest.raises(RuntimeError, match=r"accelerator\.max_memory_allocated: expected a device other than the CPU"):
+        mt.accelerator.max_memory_allocated()
+    with pytest.raises(AttributeError, match="no attribute 'max_memory'"):
+        mt.accelerator.max_memory
 
 
 @pytest.mark.seed("CU06")
