@@ -56,6 +56,14 @@ def test_determinants_and_norms():
             mt.linalg.norm(mt.ones(2, 2, 2), dim=dims)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_real_determinant_of_complex_numbers_has_no_negative_zero(size):
+    swapped = mt.eye(size, dtype=mt.complex128).flip(0)  # libraries halve the angle, and ask which of the two roots it is
+    for matrices in (swapped, swapped.expand(2, size, size)):
+        assert (mt.linalg.det(matrices).angle() == math.pi).all()
+        assert (mt.linalg.slogdet(matrices).sign.angle() == math.pi).all()
+
+
 def test_failures_name_the_matrix():
     with pytest.raises(mt.linalg.LinAlgError, match="diagonal element 1 is zero"):
         mt.linalg.inv(mt.zeros(2, 2))

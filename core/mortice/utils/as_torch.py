@@ -166,7 +166,7 @@ def install() -> None:
         _move(layer, place)
     for name in _LOOKED_FOR & sys.modules.keys():
         _as_pytorch_has_it(sys.modules[name])
-    for name in ("Size", "device", "dtype"):  # programs print what type a shape, a device or a dtype is of
+    for name in ("Generator", "Size", "device", "dtype", "finfo", "iinfo"):  # programs print what type a shape, a device or a dtype is of
         kind = getattr(mortice, name)
         kind.__module__, kind.__name__, kind.__qualname__ = "torch", name, name
     function.FunctionNode.__module__ = "torch.autograd.function"

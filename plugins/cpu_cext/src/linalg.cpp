@@ -332,6 +332,8 @@ template <class T> T multiplied(const T &x, const T &y) {
     if constexpr (std::is_floating_point_v<T>) return x * y;
     else return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
+// Multiplied, not negated: the imaginary part of what is real stays 0, and its angle pi.
+template <class T> T parity(bool odd) { return {odd ? -1.f : 1.f}; }
 template <class T> T of_length_1(const T &x) {
     const auto size = size_of(x);
     if constexpr (std::is_floating_point_v<T>) return size == 0 ? T(0) : x / size;
@@ -370,10 +372,7 @@ PyObject *det(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         using T = std::remove_reference_t<decltype(*at)>;
         T product = at[0];
         for (int64_t j = 1; j < size; j++) product = multiplied(product, at[j * (size + 1)]);
-        if (odd) {
-            if constexpr (std::is_floating_point_v<T>) product = -product;
-            else product = {-product.re, -product.im};
-        }
+        product = multiplied(product, parity<T>(odd));
         reinterpret_cast<T *>(to)[i] = product;
     });
     return out.release();
@@ -395,10 +394,7 @@ PyObject *slogdet(PyObject *const *args, Py_ssize_t n, PyObject *names) {
             product = multiplied(product, of_length_1(at[j * (size + 1)]));
             total += std::log(static_cast<double>(size_of(at[j * (size + 1)])));
         }
-        if (odd) {
-            if constexpr (std::is_floating_point_v<T>) product = -product;
-            else product = {-product.re, -product.im};
-        }
+        product = multiplied(product, parity<T>(odd));
         reinterpret_cast<T *>(signs)[i] = product;
         reinterpret_cast<R *>(logs)[i] = static_cast<R>(total);
     });

@@ -155,14 +155,36 @@ template <class T> void long_dot(const T *x, const T *y, T *out, int64_t k) {
     *out = static_cast<T>(total);
 }
 
-// What takes less time than a call of `gemm`.
+// Below so many steps the terms are added one after another and none is contracted, as PyTorch's `bmm` does: what cancels
+// gives 0, and the result is PyTorch's to the last bit. It takes no longer than a call of `gemm`.
+constexpr double FEW = 400;
+
+template <class T> T plus_product(T sum, T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return sum + a * b;
+    else return {sum.re + (a.re * b.re - a.im * b.im), sum.im + (a.re * b.im + a.im * b.re)};
+}
+
 template <class T> void small_product(const Problem &p, const T *x, const T *y, T *out) {
-    for (int64_t i = 0; i < p.m; i++, x += p.x.row_step)
-        for (int64_t j = 0; j < p.n; j++) {
-            T sum = 0;
-            for (int64_t l = 0; l < p.k; l++) sum += x[l * p.x.column_step] * y[j * p.y.column_step + l * p.y.row_step];
-            *out++ = sum;
+    for (int64_t i = 0; i < p.m; i++, x += p.x.row_step, out += p.n) {
+        int64_t j = 0;
+        if constexpr (std::is_floating_point_v<T>) {
+            typedef T Wide __attribute__((vector_size(16)));
+            for (const int64_t w = 16 / sizeof(T); p.y.column_step == 1 && j + w <= p.n; j += w) {
+                Wide sum{}, row;
+                for (int64_t l = 0; l < p.k; l++) {
+                    memcpy(&row, y + j + l * p.y.row_step, sizeof row);
+                    sum += x[l * p.x.column_step] * row;
+                }
+                memcpy(out + j, &sum, sizeof sum);
+            }
         }
+        for (; j < p.n; j++) {
+            T sum{};
+            for (int64_t l = 0; l < p.k; l++)
+                sum = plus_product(sum, x[l * p.x.column_step], y[j * p.y.column_step + l * p.y.row_step]);
+            out[j] = sum;
+        }
+    }
 }
 
 template <class T> constexpr T unit() {
@@ -177,10 +199,11 @@ template <class T> void multiply(const Problem &p, T *out, const T *row = nullpt
     if constexpr (std::is_floating_point_v<T>)
         if (!row && p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
             return long_dot(x, y, out, p.k);
+    const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    if (p.batch == 1 && !row && one < FEW && (p.m * p.n > 1 || p.k <= 16)) return small_product(p, x, y, out);
     if (p.batch == 1)
         return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, row ? unit<T>() : T{},
                              out, p.n, row);
-    const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const int64_t threads = num_threads();
     // A few large products are divided themselves: the threads then end together.
     if (p.batch % threads != 0 && p.batch < 4 * threads && one > 1e6) {
@@ -193,8 +216,7 @@ template <class T> void multiply(const Problem &p, T *out, const T *row = nullpt
     const double grain = 2e5 / (one + 100);
     parallel_for(p.batch, grain < 1 ? 1 : static_cast<int64_t>(grain), [&](int64_t begin, int64_t end) {
         over_batch(p, begin, end, [&](int64_t at_x, int64_t at_y, int64_t i) {
-            if constexpr (std::is_floating_point_v<T>)
-                if (one <= 16) return small_product(p, x + at_x, y + at_y, out + i * p.m * p.n);
+            if (one < FEW) return small_product(p, x + at_x, y + at_y, out + i * p.m * p.n);
             gemm(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x + at_x, a.lead, y + at_y, b.lead, T{},
                  out + i * p.m * p.n, p.n);
         });

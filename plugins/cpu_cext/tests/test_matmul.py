@@ -44,6 +44,30 @@ def random(dtype, shape, seed):
     return (x + 1j * rng.standard_normal(shape) if dtype.startswith("c") else x).astype(dtype)
 
 
+def in_order(x, y):
+    """Return the products with each term rounded, and added to the sum of those before it."""
+    total = np.zeros((*x.shape[:-1], y.shape[-1]), x.dtype)
+    for i in range(x.shape[-1]):
+        a, b = x[..., i : i + 1], y[..., i : i + 1, :]
+        if x.dtype.kind == "c":
+            total.real += a.real * b.real - a.imag * b.imag
+            total.imag += a.real * b.imag + a.imag * b.real
+        else:
+            total += a * b
+    return total
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m, n, steps", [(2, 2, 2), (3, 3, 3), (1, 2, 17), (5, 8, 9), (7, 7, 7), (3, 13, 2), (1, 1, 399), (30, 13, 1)])
+def test_few_steps_are_taken_in_order(pair, dtype, m, n, steps):
+    """As PyTorch's `bmm` takes them below 400."""
+    x, y = random(dtype, (6, m, steps), m), random(dtype, (6, steps, n), n)
+    for right in (y, np.ascontiguousarray(y.swapaxes(1, 2)).swapaxes(1, 2)):
+        np.testing.assert_array_equal(pair.numpy(pair.own.matmul(pair.array(x), pair.array(right))), in_order(x, right))
+        if m * n > 1:
+            np.testing.assert_array_equal(pair.numpy(pair.own.matmul(pair.array(x[0]), pair.array(right[0]))), in_order(x[0], right[0]))
+
+
 def check(pair, x, y, own_x=None, own_y=None):
     found = pair.numpy(pair.own.matmul(pair.array(x) if own_x is None else own_x, pair.array(y) if own_y is None else own_y))
     if x.dtype.kind not in "fc":
