@@ -53,13 +53,13 @@ int64_t largest_size(const Repeated *in, int count, int64_t size) {
 
 bool repeated(const Array &x, int ndim, const int64_t *shape, Repeated &r) {
     r = {x.data, 1, 1, x.itemsize()};
-    if (!x.contiguous) return false;
     const int lead = ndim - x.ndim;
+    const int64_t *own = x.shape(), *step = x.strides();
     int axis = x.ndim - 1;
-    for (; axis >= 0 && x.shape()[axis] == 1; axis--) r.run *= shape[lead + axis];
-    for (; axis >= 0 && x.shape()[axis] == shape[lead + axis]; axis--) r.count *= x.shape()[axis];
+    for (; axis >= 0 && (own[axis] == 1 || step[axis] == 0); axis--) r.run *= shape[lead + axis];
+    for (; axis >= 0 && own[axis] == shape[lead + axis] && (own[axis] == 1 || step[axis] == r.count); axis--) r.count *= own[axis];
     for (; axis >= 0; axis--)
-        if (x.shape()[axis] != 1) return false;
+        if (own[axis] != 1 && step[axis] != 0) return false;
     return true;
 }
 
