@@ -1,6 +1,7 @@
 """Making tensors: what `out=` decides, counting, the range that random integers may have, old constructors."""
 
 import math
+import struct
 
 import pytest
 
@@ -378,3 +379,13 @@ def test_logspace_has_the_numbers_of_pytorch_to_the_last_bit(dtype, steps):
 def test_logspace_of_what_no_double_holds_is_infinite(base, end, expected):
     assert mt.logspace(end, end, 2, base=base).tolist() == [expected] * 2
     assert mt.isnan(mt.logspace(0.5, 0.5, 1, base=-1.0)).item()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "steps", "base"), [(0, 3, 1001, 10.0), (-2.5, 7, 50, 3.0), (1, -30, 7, 0.3), (2, 5, 1, 2.0), (0, 1, 0, 7.0)]
+)
+def test_logspace_rounds_the_powers_of_python(start, end, steps, base):
+    half = steps // 2 or steps
+    step = struct.unpack("f", struct.pack("f", end - start))[0] / (steps - 1) if steps > 1 else 0.0
+    powers = [base ** (start + step * i if i < half else end - step * (steps - i - 1)) for i in range(steps)]
+    assert mt.logspace(start, end, steps, base).tolist() == list(struct.unpack(f"{steps}f", struct.pack(f"{steps}f", *powers)))

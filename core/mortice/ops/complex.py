@@ -250,7 +250,7 @@ def view_as_complex(input: Any) -> Any:
         raise ShapeError(f"view_as_complex: Tensor must have a last dimension of size 2; got {list(input.shape)}.")
     strides = input.stride()
     wrong = "" if strides[-1] == 1 else "last dimension with stride 1"
-    if any(s % 2 for s, n in zip(strides[:-1], input.shape) if n > 1):
+    if any([s % 2 for s, n in zip(strides[:-1], input.shape) if n > 1]):
         wrong = wrong or "stride divisible by 2 for all but last dimension"
     if wrong:
         raise ShapeError(f"view_as_complex: Tensor must have a {wrong}; got strides {list(strides)}. Use .contiguous() first.")

@@ -34,7 +34,7 @@ from mortice.ops.data import check_dtype, converted, copying, finish, fit, numbe
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.rules import as_stored, hold, rounded
 from mortice.settings import settings
-from mortice.shape import Size, check_sizes, missing, out_of_memory
+from mortice.shape import Size, check_sizes, missing, out_of_memory, remembered
 from mortice.tensor import TensorBase, make
 
 __all__ = [
@@ -362,7 +362,7 @@ def _arange(
             data = k.astype(k.add(k.multiply(index, step), start), dtype)
     except MemoryError as error:
         raise out_of_memory("arange", Size((count,)), dtype, error) from None
-    t = make(data, where, dtype, Size((count,)))
+    t = make(data, where, dtype, remembered((count,)))
     return given("arange", _in_order(out, t), out, requires_grad, pin_memory)
 
 
@@ -466,7 +466,7 @@ def linspace(
         data = data if k.dtype_of(data) is dtype else k.astype(data, dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    made = _in_order(out, make(data, where, dtype, Size((steps,))))
+    made = _in_order(out, make(data, where, dtype, remembered((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 
 
@@ -503,8 +503,14 @@ def logspace(
         start, end = fine(start), fine(end)
         step = fine(end - start) / (steps - 1) if steps > 1 else 0.0
         half = steps // 2 or steps
-        powers = [start + step * i if i < half else end - step * (steps - i - 1) for i in range(steps)]
-        made = k.from_host(HostBuffer(pack([_power(base, p) for p in powers], wide), (steps,), wide), where)
+        if dtype is float32 and wide is float64 and base > 0:  # rounded to float32, powers are those of the C library
+            count = k.arange(0, steps, 1, dtype=wide, device=where)
+            up = k.add(k.multiply(count, step), float(start))
+            back = k.subtract(float(end), k.multiply(k.subtract(steps - 1, count), step))
+            made = k.pow(base, k.concat([k.getitem(up, (slice(0, half),)), k.getitem(back, (slice(half, steps),))], axis=0))
+        else:
+            powers = [start + step * i if i < half else end - step * (steps - i - 1) for i in range(steps)]
+            made = k.from_host(HostBuffer(pack([_power(base, p) for p in powers], wide), (steps,), wide), where)
     return given("logspace", _in_order(out, make(k.astype(made, dtype), where, dtype, Size((steps,)))), out, requires_grad, pin_memory)
 
 

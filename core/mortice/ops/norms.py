@@ -52,7 +52,7 @@ def norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: An
     if math.isinf(p):
         best = k.logical_or(k.equal(size, wide(out)), k.isnan(size))
         count = k.sum(k.astype(best, d.to_real()), axis=axis, keepdims=True)
-        return times(k.sgn(x), k.where(best, k.divide(wide(g), count), 0))
+        return times(k.sgn(x), k.where(best, k.divide(k.reshape(g, k.shape_of(count)), count), 0))
     nothing, steps = k.equal(size, 0), 1 if p < 2 else 2
     power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - steps))
     scale = wide(k.where(still, 0, k.divide(g, k.pow(k.where(still, 1, out), p - 1))))

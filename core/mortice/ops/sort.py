@@ -219,7 +219,9 @@ def isin(
 
     x, row = ready(elements), reshape(ready(test_elements), -1)
     n = size_of(row.shape)
-    if n < 2 or n * size_of(x.shape) <= _FEW_PAIRS:
+    if n == 1:
+        found = x == reshape(row, ())
+    elif not n or n * size_of(x.shape) <= _FEW_PAIRS:
         found = _any(unsqueeze(x, -1) == row, axis=len(x.shape), keepdims=False)
     else:
         row = sort(row).values

@@ -10,12 +10,12 @@ namespace {
 
 constexpr int MOST = MAX_OPERANDS - 1;
 constexpr int64_t ROOM = 4096;         // bytes for a block of an input
-constexpr int64_t SLACK = 256;         // runs are written by 16 elements and may go beyond
+constexpr int64_t SLACK = 256;         // runs are written by 16 bytes and may go beyond
 constexpr int64_t SHORT = 512;         // elements that are repeated as a whole, few enough to be worth it
 constexpr int64_t SHORT_RUN = 32;      // times that one element is repeated: longer ones are lines in which it stands still
 constexpr int64_t PERIOD = 65536;      // bytes of a period that is laid out once
 
-// Elements i.. of the output's order, n of them, of an input; writes up to 16 elements beyond.
+// Elements i.. of the output's order, n of them, of an input; writes up to 16 bytes beyond.
 template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n) {
     T *out = reinterpret_cast<T *>(room);
     const T *in = reinterpret_cast<const T *>(r.data);
@@ -31,9 +31,13 @@ template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n)
     }
     for (int64_t k = 0; k < n; k += left, left = r.run, at = at + 1 == r.count ? 0 : at + 1) {
         const int64_t m = left < n - k ? left : n - k;
-        const T value = in[at];
-        for (int64_t j = 0; j < m; j += 16)
-            for (int64_t u = 0; u < 16; u++) out[k + j + u] = value;
+        if constexpr (sizeof(T) < 16) {
+            typedef T Vector __attribute__((vector_size(16)));
+            const Vector value = Vector{} + in[at];
+            for (int64_t j = 0; j < m; j += static_cast<int64_t>(16 / sizeof(T))) memcpy(out + k + j, &value, sizeof value);
+        } else {
+            for (int64_t j = 0; j < m; j++) out[k + j] = in[at];
+        }
     }
 }
 void lay_any(char *room, const Repeated &r, int64_t i, int64_t n) {
@@ -49,13 +53,13 @@ int64_t largest_size(const Repeated *in, int count, int64_t size) {
 
 bool repeated(const Array &x, int ndim, const int64_t *shape, Repeated &r) {
     r = {x.data, 1, 1, x.itemsize()};
-    if (!x.contiguous) return false;
     const int lead = ndim - x.ndim;
+    const int64_t *own = x.shape(), *step = x.strides();
     int axis = x.ndim - 1;
-    for (; axis >= 0 && x.shape()[axis] == 1; axis--) r.run *= shape[lead + axis];
-    for (; axis >= 0 && x.shape()[axis] == shape[lead + axis]; axis--) r.count *= x.shape()[axis];
+    for (; axis >= 0 && (own[axis] == 1 || step[axis] == 0); axis--) r.run *= shape[lead + axis];
+    for (; axis >= 0 && own[axis] == shape[lead + axis] && (own[axis] == 1 || step[axis] == r.count); axis--) r.count *= own[axis];
     for (; axis >= 0; axis--)
-        if (x.shape()[axis] != 1) return false;
+        if (own[axis] != 1 && step[axis] != 0) return false;
     return true;
 }
 

@@ -380,3 +380,15 @@ def test_lines_of_a_few_elements(k: Any, dtype: str, few: int) -> None:
     k.setitem(part, (...,), k.add(part, 1))
     rest = [n + (0 < n % (few + 2) <= few) for n in range(many * (few + 2))]
     assert flat(k, wide) == rest
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int16"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 17, 24, 33])
+def test_short_rows_and_what_was_expanded_beforehand(k: Any, dtype: str, n: int) -> None:
+    rows, full = 40, (5, 40, n)
+    x = array(k, [i % 7 for i in range(5 * n)], dtype, (5, 1, n))
+    y = array(k, [i % 5 for i in range(rows * n)], dtype, (rows, n))
+    column = array(k, [i % 3 for i in range(rows)], dtype, (rows, 1))
+    for a, b in itertools.product((x, y, column), (column, k.broadcast_to(column, (rows, n)), k.broadcast_to(column, full), y)):
+        want = [i * j for i, j in zip(flat(k, k.broadcast_to(a, full)), flat(k, k.broadcast_to(b, full)))]
+        assert flat(k, k.broadcast_to(k.multiply(a, b), full)) == want
