@@ -149,7 +149,7 @@ def _letters(part: str, where: str) -> list[str]:
     while i < len(part):
         if part[i] == ".":
             if "..." in names:
-                raise RuntimeError(f"einsum(): found '.' for {where} but an ellipsis (...) was already found")
+                raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
             if part[i : i + 3] != "...":
                 raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis (...)")
             names.append("...")
