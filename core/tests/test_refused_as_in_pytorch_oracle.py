@@ -79,6 +79,7 @@ TEXTS = {
     "adaptive_max_pool2d to nothing": lambda t: _pooled(t, 2, "max"),
     "max_pool2d of a matrix": lambda t: t.nn.functional.max_pool2d(t.ones(3, 4), 2),
     "einsum, an ellipsis twice": lambda t: t.einsum("...i...", t.ones(2, 2)),
+    "einsum, an ellipsis twice in the output": lambda t: t.einsum("...i->...i...", t.ones(2, 2)),
     "chain_matmul of nothing": lambda t: t.chain_matmul(),
     "addr, a float for beta": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1.5, alpha=2),
     "addr, a float for alpha": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1, alpha=2.5),
