@@ -27,6 +27,7 @@ IMAGE = {
     "max_pool2d": lambda m, f, x: f.max_pool2d(x, 2),
     "avg_pool2d": lambda m, f, x: f.avg_pool2d(x, 2),
     "adaptive_avg_pool2d": lambda m, f, x: f.adaptive_avg_pool2d(x, 2),
+    "adaptive_avg_pool2d to one": lambda m, f, x: f.adaptive_avg_pool2d(x, 1),
     "adaptive_max_pool2d": lambda m, f, x: f.adaptive_max_pool2d(x, 2),
 }
 BATCH = {
@@ -37,6 +38,7 @@ BATCH = {
 VOLUME = {
     "conv3d": lambda m, f, x: f.conv3d(x, m.ones(3, 4, 3, 3, 3)),
     "max_pool3d": lambda m, f, x: f.max_pool3d(x, 2),
+    "adaptive_avg_pool3d to one": lambda m, f, x: f.adaptive_avg_pool3d(x, 1),
 }
 ROW = {
     "max_pool1d": lambda m, f, x: f.max_pool1d(x, 2),
@@ -67,6 +69,16 @@ def test_results_and_gradients_lie_as_in_pytorch(case):
         if "norm" not in case:  # whose second formulas PyTorch writes in other steps
             found.append(m.autograd.grad(out, x, m.ones(out.shape), create_graph=True)[0])
         return [t.stride() for t in found]
+
+    both(body)
+
+
+@pytest.mark.parametrize("kind", ["image", "volume", "row"])
+def test_rms_norm_and_its_gradient_keep_channels_last(kind):
+    def body(m: Any, f: Any) -> Any:
+        x = MADE[kind](m).requires_grad_()
+        out = f.rms_norm(x, x.shape[-1:])
+        return out.stride(), m.autograd.grad(out, x, m.ones_like(out))[0].stride()
 
     both(body)
 

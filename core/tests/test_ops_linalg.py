@@ -143,9 +143,9 @@ def test_the_inverse_of_a_singular_factor_is_refused():
 def test_pivots_beyond_the_matrix_are_refused(bad):
     packed, pivots = mt.linalg.lu_factor(A[:2, :2])
     pivots[0] = bad
-    with pytest.raises(RuntimeError, match=rf"from 1 to LU.size\(-2\) = 2; got {bad}"):
+    with pytest.raises(RuntimeError, match=rf"greater or equal to 1, .* LU.size\(-2\) = 2; got {bad}"):
         mt.linalg.lu_solve(packed, pivots, A[:2])
-    with pytest.raises(RuntimeError, match=rf"from 1 to LU.size\(-2\) = 2; got {bad}"):
+    with pytest.raises(RuntimeError, match=rf"greater or equal to 1, .* LU.size\(-2\) = 2; got {bad}"):
         mt.lu_unpack(packed, pivots)
 
 
@@ -162,7 +162,7 @@ def test_pivots_of_another_number_are_refused(count):
 def test_pivots_of_ldl_beyond_the_matrix_are_refused(bad):
     packed, pivots = mt.linalg.ldl_factor(mt.eye(2))
     pivots[0] = bad
-    with pytest.raises(RuntimeError, match=rf"ldl_solve: expected pivots from 1 to LD.size\(-2\) = 2; got {abs(bad)}"):
+    with pytest.raises(RuntimeError, match=rf"ldl_solve: .* or equal to LD.size\(-2\) = 2; got {abs(bad)}"):
         mt.linalg.ldl_solve(packed, pivots, mt.ones(2, 1))
 
 

@@ -46,6 +46,14 @@ def test_what_alpha_zero_leaves_out_may_be_infinite(beta, left):
         assert (getattr(mt, name)(two, *of, **given) == left).all(), name
 
 
+def test_sums_with_products_refuse_mixed_dtypes_in_pytorchs_words():
+    x, batch = mt.ones(2, 2), mt.ones(1, 2, 2)
+    with pytest.raises(RuntimeError, match="baddbmm: Input dtypes must be the same, but got float64 and float32"):
+        mt.baddbmm(batch.double(), batch, batch)
+    with pytest.raises(RuntimeError, match="addbmm: self and mat2 must have the same dtype, but got float64 and float32"):
+        mt.addbmm(x.double(), batch, batch)
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "plain"),
     [

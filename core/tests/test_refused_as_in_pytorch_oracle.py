@@ -77,6 +77,12 @@ TEXTS = {
     "adaptive_avg_pool3d to nothing": lambda t: _pooled(t, 3, "avg"),
     "adaptive_max_pool1d to nothing": lambda t: _pooled(t, 1, "max"),
     "adaptive_max_pool2d to nothing": lambda t: _pooled(t, 2, "max"),
+    "max_pool2d of a matrix": lambda t: t.nn.functional.max_pool2d(t.ones(3, 4), 2),
+    "einsum, an ellipsis twice": lambda t: t.einsum("...i...", t.ones(2, 2)),
+    "einsum, an ellipsis twice in the output": lambda t: t.einsum("...i->...i...", t.ones(2, 2)),
+    "chain_matmul of nothing": lambda t: t.chain_matmul(),
+    "addr, a float for beta": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1.5, alpha=2),
+    "addr, a float for alpha": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1, alpha=2.5),
 }
 
 
@@ -90,6 +96,7 @@ def _pooled(t, nd, kind):
 
 
 @pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul")
 @pytest.mark.parametrize("call", [*CALLS.values(), *TEXTS.values()], ids=[*CALLS, *TEXTS])
 def test_what_pytorch_refuses_is_refused_by_the_same_error_or_in_its_words(call):
     torch = pytest.importorskip("torch")

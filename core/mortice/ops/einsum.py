@@ -149,7 +149,8 @@ def _letters(part: str, where: str) -> list[str]:
     while i < len(part):
         if part[i] == ".":
             if "..." in names:
-                raise RuntimeError(f"einsum(): found '.' for {where} but an ellipsis (...) was already found")
+                there = "but an ellipsis (...)" if where == "output" else "for which an ellipsis"
+                raise RuntimeError(f"einsum(): found '.' for {where} {there} was already found")
             if part[i : i + 3] != "...":
                 raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis (...)")
             names.append("...")

@@ -385,8 +385,8 @@ def check_pivots(name: str, packed: str, matrix: Any, pivots: Any) -> None:
     low, high = (prod(due) and range_of(pivots)) or (1, m)
     if low < 1 or high > m:
         raise RuntimeError(
-            f"{name}: expected pivots from 1 to {packed}.size(-2) = {m}; got {low if low < 1 else high}. Pass what "
-            "the factorization returned."
+            f"{name}: pivots must be greater or equal to 1, and smaller or equal to {packed}.size(-2) = {m}; "
+            f"got {low if low < 1 else high}. Pass what the factorization returned."
         )
 
 

@@ -235,10 +235,10 @@ def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:
 # ---- beta * input + alpha * product ----
 
 
-def _scaled(name: str, x: Any, factor: Any) -> Any:
+def _scaled(name: str, x: Any, factor: Any, what: str = "beta") -> Any:
     if x.dtype.kind in "bui" and not isinstance(factor, int):
         if name == "addr":
-            raise RuntimeError("addr: For integral input tensors, argument alpha must not be a floating point number.")
+            raise RuntimeError(f"addr: For integral input tensors, argument {what} must not be a floating point number. Got {factor}.")
         factor = int(factor)
     if isinstance(factor, complex) and x.dtype.kind != "c":
         raise DTypeError(f"{name}: expected alpha and beta to be real beside {x.dtype.name} operands; got {factor}.")
@@ -259,7 +259,8 @@ def _plus(name: str, input: Any, factor: Any, product: Any, beta: Any, alpha: An
     product = _scaled(name, product if alpha else zero(product), alpha)
     d = factor.dtype
     if input.dtype is not d:
-        raise DTypeError(f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {d.name}.")
+        told = "Input dtypes must be the same" if name == "baddbmm" else "self and mat2 must have the same dtype"
+        raise DTypeError(f"{name}: {told}, but got {input.dtype.name} and {d.name}.")
     input = cast(input, product.dtype)
     added = expanded(name, input, product.shape) if input.shape != product.shape else input
     if beta == 0:
@@ -329,7 +330,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
         both = elementwise.mul(product, bool(alpha))
         made = both if not beta else TENSOR_KERNELS.logical_or(expand(cast(input, d), both.shape), both)
         return made if out is None else _call.WRITE_OUT("addr", out, made)
-    return _plus("addr", cast(input, d), product, _scaled("addr", product, alpha), beta, 1, out)
+    return _plus("addr", cast(input, d), product, _scaled("addr", product, alpha, "alpha"), beta, 1, out)
 
 
 @autocasting

@@ -117,7 +117,7 @@ _layer_norm.vjp(
 
 @op(
     result=beside_wide, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",), grad_name="MulBackward0",
-    outputs=("out", "rrms"), differentiable=1,
+    outputs=("out", "rrms"), differentiable=1, keeps_format=of_images,
 )  # fmt: skip
 def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:
     """Divide each row of the last `ndim` axes by its root mean square; also return its inverse."""
@@ -125,7 +125,8 @@ def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -
 
 
 _rms_norm.vjp(
-    lambda k, g, x, weight, rrms, ndim, eps, needs: _grads(k, k.rms_norm_grads, g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)
+    lambda k, g, x, weight, rrms, ndim, eps, needs: _grads(k, k.rms_norm_grads, g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs),
+    keeps_format=True,
 )
 
 

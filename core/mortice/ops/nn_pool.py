@@ -15,7 +15,16 @@ from mortice.layout import channels_last_3d
 from mortice.modes import autocasting, modes
 from mortice.node import named
 from mortice.op import Op, op
-from mortice.ops.movement import cast, contiguous, is_contiguous, squeeze, unsqueeze
+from mortice.ops.movement import (
+    cast,
+    contiguous,
+    in_format,
+    is_contiguous,
+    is_row_major,
+    squeeze,
+    suggested_format,
+    unsqueeze,
+)
 from mortice.ops.reduce import mean
 from mortice.rules import of_flat_windows, of_windows
 from mortice.shape import Size
@@ -298,7 +307,7 @@ def _check_sizes(name: str, shape: Any, nd: int, full: int | None = None) -> Non
     if len(shape) not in (nd + 1, nd + 2):
         least = f"Input dimension should be at least {nd + 1}. " if len(shape) <= nd and "adaptive" in name else ""
         raise ShapeError(
-            f"{name}: {least}Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}."
+            f"{name}: {least}non-empty {nd + 1}D or {nd + 2}D (batch mode) tensor expected for input; got {list(shape)}."
         )
     if 0 in shape[-nd - 1 if full is None else full :]:
         raise ShapeError(
@@ -444,7 +453,8 @@ def adaptive_avg(nd: int, input: Any, output_size: Any) -> Any:
     """Average the last `nd` axes down to `output_size`."""
     wanted = _output_size(f"adaptive_avg_pool{nd}d", input, nd, output_size, -nd)
     if wanted == (1,) * nd and input.dtype.kind == "f":  # what most networks end with is a plain mean
-        return mean(input, tuple(range(-nd, 0)), True)
+        out = mean(input, tuple(range(-nd, 0)), True)
+        return out if is_row_major(input) else in_format(out, suggested_format(input))
     return _adaptive_avg_pool(input, output_size=wanted)
 
 

@@ -94,6 +94,8 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
         once=True,
     )
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:
         _rank("chain_matmul", x, "each argument", 2)
     return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices, out=out)

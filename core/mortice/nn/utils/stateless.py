@@ -15,7 +15,7 @@ def functional_call(
 ) -> Any:  # fmt: skip
     """Call a module with other parameters and buffers, given by name; prefer `mortice.func.functional_call`."""
     warn(
-        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 in favor of `torch.func.functional_call`.",
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0. Please use `torch.func.functional_call`.",
         FutureWarning,
     )
     return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
