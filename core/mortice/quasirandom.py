@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
 from typing import Any
 
 import mortice
+from mortice.interop import numpy_for
 
 __all__ = ["SobolEngine"]
 
@@ -40,25 +43,44 @@ n7x58gtl4bju2 ng5maspoztfg8 ngigb4wyonis0 njxkcii37d3yf nlhny5cxo6mv3 o0pu2lg64j
 """.split()
 
 
+def _words(count: int) -> list[int]:
+    """Return so many numbers as those above; more of them, which would be half a megabyte here, SciPy has."""
+    words = [int(word, 36) for word in _DIRECTIONS[:count]]
+    if count > len(words):
+        if (scipy := find_spec("scipy")) is None:
+            raise ValueError(
+                f"SobolEngine: expected a dimension from 1 to {len(words) + 1}, or SciPy, which has the table for more; got "
+                f"{count + 1}. Install SciPy."
+            )
+        path = os.path.join(os.path.dirname(scipy.origin or ""), "stats", "_sobol_direction_numbers.npz")
+        table = numpy_for("the table of many dims").load(path)
+        rows = slice(len(words) + 1, count + 1)
+        for word, m in zip(table["poly"][rows].tolist(), table["vinit"][rows].tolist()):
+            for k in range(word.bit_length() - 1):
+                word = word << k | m[k] >> 1
+            words.append(word)
+    return words
+
+
 class SobolEngine:
     """Draw the points of a Sobol' sequence, scrambled on request.
 
-    Differs from torch: at most 256 dims; scrambling takes other random numbers.
+    Differs from torch: of more than 256 dims where SciPy is installed, whose table is read.
 
     Args:
-        dimension: of the cube.
+        dimension: of the cube, 21201 at most.
         scramble: shift the points, and mix their digits, at random.
         seed: of the scrambling; the default generator's numbers are used without one.
     """
 
     MAXBIT = 30
-    MAXDIM = 1 + len(_DIRECTIONS)
+    MAXDIM = 21201
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
         if not 1 <= dimension <= self.MAXDIM:
             raise ValueError(f"SobolEngine: expected a dimension from 1 to {self.MAXDIM}; got {dimension}.")
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        rows = [[1 << (self.MAXBIT - 1 - i) for i in range(self.MAXBIT)], *map(self._row, _DIRECTIONS[: dimension - 1])]
+        rows = [[1 << (self.MAXBIT - 1 - i) for i in range(self.MAXBIT)], *map(self._row, _words(dimension - 1))]
         self.sobolstate = mortice.tensor(rows)
         self.shift = mortice.zeros(dimension, dtype=mortice.int64)
         if scramble:
@@ -66,9 +88,8 @@ class SobolEngine:
         self.quasi = self.shift.clone()
         self.num_generated = 0
 
-    def _row(self, word: str) -> list[int]:
+    def _row(self, left: int) -> list[int]:
         """Return the direction numbers of a dim, the first bit of each fraction being the highest."""
-        left = int(word, 36)
         degree = next(s for s in range(1, 32) if s + 1 + s * (s - 1) // 2 == left.bit_length())
         m: list[int] = []
         for k in range(degree, 0, -1):

@@ -39,7 +39,7 @@ from mortice.distributions.pareto import Pareto
 from mortice.distributions.poisson import Poisson
 from mortice.distributions.relaxed_bernoulli import RelaxedBernoulli
 from mortice.distributions.relaxed_categorical import RelaxedOneHotCategorical
-from mortice.distributions.student_t import StudentT
+from mortice.distributions.studentT import StudentT
 from mortice.distributions.transformed_distribution import TransformedDistribution
 from mortice.distributions.transforms import (
     AbsTransform,
