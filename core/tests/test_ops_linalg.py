@@ -245,3 +245,12 @@ def test_vander_of_integers_is_int64_for_every_number_of_powers(n):
         assert mt.vander(mt.ones(2, dtype=dtype), n).dtype is mt.int64
     assert mt.vander(mt.ones(1, dtype=mt.int16)).dtype is mt.int64
     assert mt.vander(mt.ones(2), n).dtype is mt.float32
+
+
+def test_the_determinant_times_the_inverse_is_good_where_a_matrix_is_nearly_singular():
+    # Both are of one factorisation, so that what each loses by rounding cancels: kornia takes cofactors so.
+    a = mt.tensor([[0.2057, -3.8266, 3.1615], [4.5417, -1.0707, -2.2023], [-1.0975, 1.6386, -0.6590]], dtype=mt.float32)
+    (p, q, r), (s, t, u), (v, w, x) = a.tolist()
+    exact = [[t * x - u * w, r * w - q * x, q * u - r * t], [u * v - s * x, p * x - r * v, r * s - p * u]]
+    for one in (a, a.mT.contiguous().mT, mt.stack([a, a])[1]):
+        mt.testing.assert_close((mt.linalg.det(one) * mt.linalg.inv(one))[:2], mt.tensor(exact, dtype=mt.float32), rtol=1e-5, atol=1e-5)

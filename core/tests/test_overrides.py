@@ -140,6 +140,22 @@ def test_an_operand_that_is_given_back_keeps_its_own_class() -> None:
     assert type(mt.broadcast_tensors(plain, t)[0]) is Kept and type(plain) is mt.Tensor
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_whole_derivatives_are_taken_by_tensors_of_the_class(create_graph: bool) -> None:
+    seen = []
+
+    def cubes(x: Any, y: Any) -> Any:
+        seen.append((type(x), type(y)))
+        return (x**3).sum() * y
+
+    found = mt.autograd.functional.jacobian(
+        cubes, (Kept([1.0, 2.0]), nn.Parameter(Kept([3.0]))), create_graph=create_graph
+    )
+    assert found[0].tolist() == [[9, 36]] and found[1].tolist() == [[9]] and seen == [(Kept, Kept)]
+    mt.autograd.functional.hvp(lambda x: cubes(x, 2).sum(), Kept([1.0]), mt.ones(1), create_graph=create_graph)
+    assert seen[1][0] is Kept
+
+
 def test_a_class_sees_the_calls() -> None:
     t = Logged([1.0, 2.0])
     Logged.log.clear()

@@ -8,6 +8,7 @@ import decimal
 import enum
 import fractions
 import functools
+import inspect
 import io
 import logging
 import math
@@ -17,7 +18,7 @@ import sys
 import threading
 import types
 import warnings
-from typing import Generic, TypeVar
+from typing import Any, Generic, Optional, TypeVar, Union
 
 import pytest
 from checkpoint_files import repickled, round_trip
@@ -92,6 +93,7 @@ class Options(types.SimpleNamespace):
 
 Pair = collections.namedtuple("Pair", "x y")
 
+# ruff: noqa: UP007, UP045 (hints as files have them)
 VALUES = {
     "dataclass": Settings(3, (1, 2)), "object": Plain(4), "slots": Slotted(5), "attributes": Attributes(a=1), "namedtuple": Pair(1, [2]),
     "enum": {Colour.BLUE: [Colour.RED]}, "class": Plain, "function": doubled,
@@ -101,6 +103,8 @@ VALUES = {
     "span": datetime.timedelta(1, 2), "default": collections.defaultdict(list, a=[1]), "decimal": decimal.Decimal("1.50"),
     "fraction": fractions.Fraction(1, 3), "types": argparse.Namespace(kind=int, none=type(None), wide=[str, dict]),
     "deque": collections.deque([1, 2], maxlen=3), "functions": argparse.Namespace(of=math.tanh, size=len, more=...),
+    "hints": argparse.Namespace(a=[list[int], Any, Optional[Plain], Union[int, str], Plain | None | list[int]], of=inspect._empty),
+    "hinted": collections.OrderedDict[str, int](a=1),  # its class has told it of what it is: __orig_class__
     "logger": logging.getLogger("of a test"), "partial default": collections.defaultdict(Plain, {"a": Plain(1)}),
 }  # fmt: skip
 
@@ -205,6 +209,11 @@ def test_no_module_is_asked_for_what_it_has_not(weights_only, monkeypatch):
         (b"ccollections\ndeque\nK\x05\x85R.", "made of a list"),
         (b"cmath\nfactorial\nK\x05\x85R.", "calls"),
         (b"clogging\ngetLogger\nK\x05\x85R.", "is a text"),
+        (b"ctyping\nget_type_hints\nK\x05\x85R.", "calls"),
+        (b"c_operator\ngetitem\n](K\x05eK\x00\x86R.", "calls"),
+        (b"ctyping\nsys\n.", "asks for"),
+        (b"cfunctools\nreduce\nc_operator\nadd\n](K\x05e\x86R.", "unites types"),
+        (b"cfunctools\nreduce\nc_operator\nor_\n](K\x05e\x86R.", "unites types"),
     ],
 )
 def test_hostile_values_are_refused(data, text):

@@ -36,10 +36,9 @@ def _tuple(name: str, what: str, value: Any) -> tuple[bool, tuple[Any, ...]]:
 
 def _open(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool = True) -> tuple[Any, ...]:
     """Return inputs to differentiate by: in the caller's graph under create_graph, else cut off from it."""
-    if not create_graph:
-        return tuple([t._share().requires_grad_(need_graph) for t in inputs])
+    # By methods, which a class derived from Tensor may have taken over.
     with enable_grad():
-        return tuple([t.view_as(t) if t._rg else t.clone().requires_grad_(need_graph) for t in inputs])
+        return tuple([t.view_as(t) if create_graph and t._rg else t.detach().requires_grad_(need_graph) for t in inputs])
 
 
 def _close(value: Any, create_graph: bool) -> Any:

@@ -210,8 +210,8 @@ solve_ex.vjp(
 )  # fmt: skip
 def inv_ex(k: Any, x: Any, /) -> Any:
     """Invert."""
-    inverse, info = k.inv_ex(k.matrix_transpose(x))
-    return k.matrix_transpose(inverse), info  # column by column
+    inverse, info = k.inv_ex(x)  # not turned: what det factors, so that det(x) * inv(x) is good where x is nearly singular
+    return by_columns(k, inverse), info
 
 
 def _inv_back(k: Any, g: Any, inverse: Any) -> Any:

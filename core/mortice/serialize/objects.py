@@ -15,7 +15,9 @@ import decimal
 import enum
 import fractions
 import functools
+import inspect
 import logging
+import operator
 import pathlib
 import re
 import sys
@@ -47,6 +49,8 @@ def find(module: str, name: str) -> Any:
     known = _KNOWN.get(f"{module}.{name}") or homes.look_up(module, name)
     if known is not None:
         return known
+    if module == "typing" and name in typing.__all__:  # a value: what is called, or indexed, `call` says
+        return getattr(typing, name)
     found: Any = None if module.partition(".")[0] in homes.ROOTS else sys.modules.get(module)
     for part in name.split("."):  # as it lies there: to ask for an attribute may run code
         found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
@@ -108,13 +112,15 @@ def _is_enum(kind: Any) -> bool:
 
 
 def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return what a file asks for: a method, several results, an empty namespace, the member of an enum; else `NotImplemented`."""
+    """Return what a file asks for: a method, several results, an empty namespace, a type hint, an enum's member; else `NotImplemented`."""
     if function is getattr:
         return homes.attribute(*args, reading.may_make)
     if isinstance(function, type) and function.__module__ == "mortice.return_types":
         return function(*args[0])
     if not args and isinstance(function, type) and issubclass(function, types.SimpleNamespace) and is_plain(function):
         return new(function, args)
+    if function is operator.getitem and (type(args[0]).__module__ == "typing" or args[0] is typing.Union):
+        return args[0][args[1]]  # a hint
     if not _is_enum(function):
         return NotImplemented
     for value, member in function._value2member_map_.items():
@@ -237,6 +243,12 @@ def _type_of(value: Any = 0) -> Any:
     return type(value)
 
 
+def _united(function: Any = None, kinds: Any = (0,)) -> Any:
+    if function is not operator.or_ or any(type(kind) not in (type, types.GenericAlias) for kind in kinds):
+        raise UnpicklingError("load: functools.reduce is read where it unites types.")
+    return functools.reduce(operator.or_, kinds)
+
+
 def _logger(name: Any = None) -> Any:
     if not (name is None or isinstance(name, str)):
         raise UnpicklingError("load: the name of a logger is a text.")
@@ -281,6 +293,7 @@ _KNOWN: dict[str, Any] = {
     "builtins.getattr": getattr,  # a mark: `call` does what it stands for
     "collections.defaultdict": Known(_default_dict),
     "functools.partial": Known(lambda function: functools.partial(_partly(function))),
+    **{f"{module}.reduce": Known(_united) for module in ("functools", "_functools")},  # int | None
     "decimal.Decimal": Known(_decimal),
     "fractions.Fraction": Known(_fraction),
     **{f"builtins.{t.__name__}": t for t in _TYPES},
@@ -289,6 +302,8 @@ _KNOWN: dict[str, Any] = {
     "builtins.NotImplemented": NotImplemented,
     "builtins.type": Known(_type_of),
     "collections.deque": Known(_deque),
+    "inspect._empty": inspect._empty,  # signatures have it where there is nothing
+    "types.GenericAlias": Known(types.GenericAlias),
     "logging.getLogger": Known(_logger),
     **{f"datetime.{n}": Known(getattr(datetime, n)) for n in ("date", "time", "datetime", "timedelta", "timezone")},
     **{f"{module}.{name}": _path(kind) for name, kind in _PATHS.items() for module in ("pathlib", "pathlib._local")},

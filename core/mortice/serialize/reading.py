@@ -302,7 +302,8 @@ def _with_state(obj: Any, state: Any) -> Any:
     for name, value in {**(state or {}), **(slots or {})}.items():
         of_class = getattr(type(obj), name, None) if isinstance(name, str) else None
         is_slot = isinstance(of_class, MemberDescriptorType) and not hasattr(TensorBase, name)
-        if not isinstance(name, str) or name.startswith("__") or (hasattr(type(obj), name) and not is_slot):
+        hides = not isinstance(name, str) or (name.startswith("__") and name != "__orig_class__")  # (OrderedDict[str, int]() has that)
+        if hides or (hasattr(type(obj), name) and not is_slot):
             raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {type(obj).__name__}.")
         if is_slot:
             setattr(obj, name, value)
