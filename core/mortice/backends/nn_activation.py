@@ -84,8 +84,8 @@ class ActivationKernels(KernelMixin):
     @in_float32
     def elu_grad(self, g: Any, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
         """Compute g times elu's derivative."""
-        slope = self.exp(self.multiply(self.where(self.less_equal(0, x), 0, x), input_scale))  # at 0 without a second derivative
-        return self.multiply(g, self.where(self.less(0, x), scale, self.multiply(slope, alpha * scale * input_scale)))
+        slope = self.exp(self.multiply(self.where(self.less(x, 0), x, 0), input_scale))  # at 0 without a second derivative
+        return self.multiply(g, self.where(self.less_equal(x, 0), self.multiply(slope, alpha * scale * input_scale), scale))
 
     @in_float32
     def logsigmoid(self, x: Any) -> Any:
