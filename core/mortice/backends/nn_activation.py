@@ -173,7 +173,7 @@ class ActivationKernels(KernelMixin):
         if not shape:
             return self.reshape(self.softmax(self.reshape(x, (1,)), axis=0), ())
         dtype = self.dtype_of(x)
-        x = widen(self, x)
+        x = widen(self, self.contiguous(x))
         e = self.exp(self.subtract(x, self.max(x, axis=axis, keepdims=True)))
         return narrow(self, self.divide(e, self.sum(e, axis=axis, keepdims=True)), dtype)
 
@@ -195,7 +195,7 @@ class ActivationKernels(KernelMixin):
         if not shape:
             return self.reshape(self.log_softmax(self.reshape(x, (1,)), axis=0), ())
         dtype = self.dtype_of(x)
-        x = widen(self, x)
+        x = widen(self, self.contiguous(x))
         x = self.subtract(x, self.max(x, axis=axis, keepdims=True))
         total = self.sum(self.exp(x), axis=axis, keepdims=True)
         return narrow(self, self.subtract(x, self.log(total)), dtype)
