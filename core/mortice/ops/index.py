@@ -28,7 +28,18 @@ from mortice.ops.index_advanced import (
     positions,
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
-from mortice.ops.movement import _inverse, cast, clone, dense_order, expand, expanded, no_view, permute, reshape, transfer
+from mortice.ops.movement import (
+    _inverse,
+    cast,
+    clone,
+    dense_order,
+    expand,
+    expanded,
+    no_view,
+    permute,
+    reshape,
+    transfer,
+)
 from mortice.rules import holds
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
