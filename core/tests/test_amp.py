@@ -500,6 +500,7 @@ _DIFFER = {"nn.functional.max_pool3d"}  # PyTorch's other form of pooling with i
 
 
 @pytest.mark.oracle
+@pytest.mark.needs("cpu")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted({*lists.CPU} - {"huber", "smooth_l1", "prelu_kernel", "cholesky_ex"}))
 def test_result_dtypes_are_as_in_pytorch(name: str) -> None:

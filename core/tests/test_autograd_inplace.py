@@ -426,6 +426,19 @@ def test_views_know_their_base() -> None:
     assert not x[mt.tensor([0, 1])]._is_view() and not x.clone()._is_view()
 
 
+def test_what_is_laid_out_otherwise_is_a_copy_and_no_view() -> None:
+    x = mt.arange(120.0).reshape(2, 3, 4, 5).requires_grad_()
+    y = x.contiguous(memory_format=mt.channels_last)
+    taken = y.transpose(1, 2)[mt.tensor([0, 1])]
+    for made, name in ((y, "Clone"), (x.clone(memory_format=mt.channels_last), "Clone"), (taken, "Index")):
+        assert not made._is_view() and made._base is None and type(made.grad_fn).__name__ == name + "Backward0"
+    y.mul_(2)
+    assert type(y.grad_fn).__name__ == "MulBackward0" and x[0, 0, 0, 1] == 1
+    y[:, 0].add_(1.0)
+    (y * y).sum().backward()
+    assert x.grad.flatten()[:3].tolist() == [4, 12, 20] and x.grad[1, 1, 0, 0] == 640
+
+
 # ---- copies ----
 
 

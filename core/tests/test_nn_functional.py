@@ -584,6 +584,25 @@ def test_a_tensor_of_one_element_stands_for_a_number(call, numbers, backend):
         mt.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("call", [
+    lambda x, n: F.layer_norm(x, (3,), eps=n), lambda x, n: F.group_norm(x, 1, eps=n), lambda x, n: F.rms_norm(x, (3,), eps=n),
+    lambda x, n: F.instance_norm(x[None], eps=n), lambda x, n: F.batch_norm(x, None, None, training=True, eps=n),
+    F.leaky_relu, F.elu, F.softplus, mt.nan_to_num,
+])  # fmt: skip
+def test_a_list_does_not_stand_for_a_number(call):
+    for number in ([0.5], (0.5,)):
+        with pytest.raises(TypeError):
+            call(mt.ones(2, 3), number)
+
+
+@pytest.mark.parametrize("call", [F.elu, F.celu, F.selu])
+def test_where_elu_gets_nan_its_slope_is_the_right_one(call):
+    x = mt.tensor([float("nan"), 1.0, 0.0, -0.0], requires_grad=True)
+    slope = mt.autograd.grad(call(x).sum(), x)[0].tolist()
+    left = 1.7580993175506592 if call is F.selu else 1.0
+    assert slope[0] == slope[1] and slope[2:] == pytest.approx([left, left])
+
+
 def test_a_number_in_a_tensor_does_not_promote_and_must_be_one_without_a_gradient():
     x, wide = mt.ones(2, 2, dtype=mt.float16), mt.tensor(0.5, dtype=mt.float64)
     for found in (mt.add(x, x, alpha=wide), mt.addcmul(x, x, x, value=wide), F.leaky_relu(x, wide)):

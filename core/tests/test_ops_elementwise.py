@@ -239,6 +239,9 @@ def test_powers():
     near(mt.tensor([4.0, 0.25]) ** -0.5, [0.5, 2.0])
     assert (2 ** mt.tensor([3.0])).tolist() == [8.0]
     assert mt.float_power(mt.tensor([2, 3]), 2).dtype is mt.float64
+    for wrong in (2, [2], None):
+        with pytest.raises(TypeError, match="float_power: argument 'input' must be Tensor, not "):
+            mt.float_power(wrong, wrong)
 
 
 def test_clamp_takes_numbers_and_tensors():

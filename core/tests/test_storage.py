@@ -261,7 +261,8 @@ def test_results_have_their_channels_last_where_the_operand_has(name):
     x, y = given.clone().requires_grad_(), given.to(memory_format=mt.channels_last).requires_grad_()
     expected, got = KEEPING[name](x), KEEPING[name](y)
     assert expected.is_contiguous() and got.is_contiguous(memory_format=mt.channels_last)
-    assert not got.is_contiguous() and got.tolist() == expected.tolist()
+    assert not got.is_contiguous()
+    mt.testing.assert_close(got, expected, rtol=1e-14, atol=1e-14)  # default bodies may add up in another order
     if expected.requires_grad:
         expected.square().sum().backward()
         got.square().sum().backward()

@@ -70,6 +70,15 @@ def test_gradient_is_exact_for_parabolas(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_gradient_divides_by_a_spacing_of_zero(device):
+    x = on(device)([0.0, 1.0, 4.0, 9.0, 16.0])
+    for spacing in (0, 0.0):
+        (slope,) = mt.gradient(x, spacing=spacing, edge_order=2)
+        assert slope[0].isnan() and slope[1:].tolist() == [math.inf] * 4
+    assert mt.gradient(x, spacing=0.5, edge_order=2)[0].tolist() == [0, 4, 8, 12, 16]
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_trapezoids(device):
     make = on(device)
     y, x = make([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0]]), make([0.0, 1.0, 3.0])

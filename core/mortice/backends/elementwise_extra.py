@@ -119,20 +119,21 @@ class ExtraKernels:
         """Return the greatest common divisor, not negative; of zeros 0."""
         x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
         d = k.dtype_of(x)
-        if d.is_signed:
-            x, y = k.abs(x), k.abs(y)
         # Euclid's algorithm takes longest for neighbours in Fibonacci's sequence, which grows by 0.694 bits a step.
         for _ in range(math.ceil(8 * d.itemsize / 0.694)):
             done = k.equal(y, 0)
             x, y = k.where(done, x, y), k.where(done, 0, k.remainder(x, k.where(done, 1, y)))
-        return x
+        return k.abs(x) if d.is_signed else x  # at the end: the least number has no absolute value
 
     def lcm(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the least common multiple, not negative; 0 beside a zero."""
         x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
         divisor = k.gcd(x, y)
-        multiple = k.multiply(k.floor_divide(x, k.where(k.equal(divisor, 0), 1, divisor)), y)
-        return k.abs(multiple) if k.dtype_of(x).is_signed else multiple
+        whole, d = k.floor_divide(x, k.where(k.equal(divisor, 0), 1, divisor)), k.dtype_of(x)
+        if not d.is_signed:
+            return k.multiply(whole, y)
+        wide = d if d.itemsize > 2 else int32  # narrow ones overflow after the sign has gone, as C's arithmetic does
+        return k.astype(k.abs(k.multiply(k.astype(whole, wide), k.astype(y, wide))), d)
 
     def nextafter(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the representable number beside x in the direction of y."""

@@ -84,8 +84,8 @@ class ActivationKernels(KernelMixin):
     @in_float32
     def elu_grad(self, g: Any, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
         """Compute g times elu's derivative."""
-        slope = self.exp(self.multiply(self.where(self.less_equal(0, x), 0, x), input_scale))  # at 0 without a second derivative
-        return self.multiply(g, self.where(self.less(0, x), scale, self.multiply(slope, alpha * scale * input_scale)))
+        slope = self.exp(self.multiply(self.where(self.less(x, 0), x, 0), input_scale))  # at 0 without a second derivative
+        return self.multiply(g, self.where(self.less_equal(x, 0), self.multiply(slope, alpha * scale * input_scale), scale))
 
     @in_float32
     def logsigmoid(self, x: Any) -> Any:
@@ -173,7 +173,7 @@ class ActivationKernels(KernelMixin):
         if not shape:
             return self.reshape(self.softmax(self.reshape(x, (1,)), axis=0), ())
         dtype = self.dtype_of(x)
-        x = widen(self, x)
+        x = widen(self, self.contiguous(x))
         e = self.exp(self.subtract(x, self.max(x, axis=axis, keepdims=True)))
         return narrow(self, self.divide(e, self.sum(e, axis=axis, keepdims=True)), dtype)
 
@@ -195,7 +195,7 @@ class ActivationKernels(KernelMixin):
         if not shape:
             return self.reshape(self.log_softmax(self.reshape(x, (1,)), axis=0), ())
         dtype = self.dtype_of(x)
-        x = widen(self, x)
+        x = widen(self, self.contiguous(x))
         x = self.subtract(x, self.max(x, axis=axis, keepdims=True))
         total = self.sum(self.exp(x), axis=axis, keepdims=True)
         return narrow(self, self.subtract(x, self.log(total)), dtype)

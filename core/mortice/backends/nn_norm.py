@@ -29,7 +29,7 @@ class NormKernels(KernelMixin):
     ) -> tuple[Any, Any, Any]:
         """Return (out, mean, rstd); the statistics have size 1 along the normalised axes."""
         dtype = self.dtype_of(x)
-        x = widen(self, x)
+        x = widen(self, self.contiguous(x))
         mean, centred, rstd = _moments(self, x, _last(self, x, ndim), eps)
         out = _affine(self, self.multiply(centred, rstd), weight, bias)
         return narrow(self, out, dtype), mean, rstd

@@ -51,6 +51,8 @@ def _edges(x: Any, axis: int, order: int, steps: Any) -> tuple[Any, Any]:
 
     if order == 1:
         return (at(1) - at(0)) / gap(0), (at(-1) - at(-2)) / gap(-1)
+    if not isinstance(steps, TensorBase):
+        return (at(1) * 2 - at(0) * 1.5 - at(2) * 0.5) / steps, (at(-1) * 1.5 - at(-2) * 2 + at(-3) * 0.5) / steps
     ends = []
     # From the end inwards; the differences change their sign on the way back.
     for i, first, second, sign in ((0, gap(0), gap(1), 1), (-1, gap(-1), gap(-2), -1)):

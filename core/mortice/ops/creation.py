@@ -350,6 +350,7 @@ def _arange(
                 if not int(step):
                     raise ShapeError(f"arange: step must be nonzero; got {step}, which is 0 as int64. Use a float dtype.")
                 count = max(-((int(start) - int(end)) // int(step)), 0)
+                start, step = hold("arange", int(start), dtype), hold("arange", int(step), dtype)
             start, step = int(start), int(step)
             if step:
                 data = k.arange(start, start + count * step, step, dtype=dtype, device=where)

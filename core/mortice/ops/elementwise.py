@@ -465,6 +465,8 @@ pow.op = _pow.op  # type: ignore[attr-defined]
 
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Raise to a power in float64, or complex128."""
+    if not (isinstance(input, TensorBase) or isinstance(exponent, TensorBase)):
+        raise no_tensor("float_power", "input", input)
     d = common_dtype(input, exponent)
     if d.kind == "c" or isinstance(exponent, complex) or isinstance(input, complex):
         d = complex128

@@ -28,7 +28,18 @@ from mortice.ops.index_advanced import (
     positions,
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key, in_ints, read_sparse
-from mortice.ops.movement import _inverse, cast, clone, dense_order, expand, expanded, permute, reshape, transfer
+from mortice.ops.movement import (
+    _inverse,
+    cast,
+    clone,
+    dense_order,
+    expand,
+    expanded,
+    no_view,
+    permute,
+    reshape,
+    transfer,
+)
 from mortice.rules import holds
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
@@ -88,8 +99,7 @@ def _of_ints(x: Any, key: list[Any]) -> Any:
 
 def _rows_as_they_lie(x: Any, flat: Any, order: tuple[int, ...]) -> Any:
     """Take rows that each lie in another order than row-major, such as images with channels last, and so lie again."""
-    made = permute(_take(permute(x, order), flat, axis=0), _inverse(order))
-    return named(made, "IndexBackward0") if made._rg else made._share()
+    return no_view(permute(_take(permute(x, order), flat, axis=0), _inverse(order)), "IndexBackward0")
 
 
 def getitem(input: Any, key: Any) -> Any:

@@ -531,6 +531,14 @@ def dense_order(x: Any) -> tuple[int, ...] | None:
     return None if order == sorted(order) else tuple(order)
 
 
+def no_view(made: Any, name: str) -> Any:
+    """Return a permuted copy as a tensor of its own, which is no view of the copy; `name` is for its node."""
+    if not made._rg:
+        return made._share()
+    made._viewed = None
+    return named(made, name)
+
+
 def in_order(made: Any, order: tuple[int, ...]) -> Any:
     """Return a tensor whose dims are those of a result in the order of memory as that result."""
     return _permute(made, axes=_inverse(order)).detach()
@@ -560,8 +568,7 @@ def _laid(x: Any, memory_format: Any) -> Any:
     if order is None:
         raise TypeError(f"contiguous: expected memory_format to be a mortice.memory_format; got {memory_format!r}.")
     format_strides("contiguous", x.shape, memory_format)  # refuses another rank
-    made = _permute(_row_major_copy(_permute(x, axes=order)), axes=_inverse(order))
-    return made if made._rg else made._share()
+    return no_view(_permute(_row_major_copy(_permute(x, axes=order)), axes=_inverse(order)), "CloneBackward0")
 
 
 def in_format(x: Any, memory_format: Any, made_anew: bool = False) -> Any:

@@ -57,7 +57,7 @@ class CextBackend(Backend):
 
     name = "cpu_cext"
     mutable = True
-    keeps_formats = True
+    keeps_formats = hasattr(_cext, "batch_norm")  # else without AVX2, where the default bodies serve networks
     twister = Twister
 
     def __init__(self) -> None:

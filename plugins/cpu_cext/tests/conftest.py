@@ -23,6 +23,13 @@ def k() -> Any:
     return load("cpu_cext")
 
 
+@pytest.fixture
+def modern(k: Any) -> None:
+    """Skip a test of what the default bodies do otherwise, such as to step in place: networks' kernels ask for AVX2."""
+    if not hasattr(sys.modules["mortice_cpu_cext._cext"], "batch_norm"):
+        pytest.skip("the default bodies serve networks on x86 processors without AVX2, and with MORTICE_ISA=baseline")
+
+
 @pytest.fixture(autouse=True)
 def on_cext(k: Any) -> Iterator[None]:
     """Let new tensors be made by the backend."""

@@ -80,6 +80,7 @@ def test_a_long_line_comes_back(k: Any) -> None:
         near(flat(k, k.ifftn(k.fftn(x, axes=(0,), norm="ortho"), axes=(0,), norm="ortho")), flat(k, x), "complex128")
 
 
+@pytest.mark.usefixtures("modern")
 def test_what_does_not_fit_is_refused(k: Any) -> None:
     z = array(k, [1, 2], (2,), "complex64")
     with pytest.raises(TypeError):

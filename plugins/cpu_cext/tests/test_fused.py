@@ -85,6 +85,7 @@ def test_cross_entropy(k, reduction, smoothing, weighted, shape):
         same(k, "cross_entropy_grad", g, x._buffer, t._buffer, weight, logs, tolerance=tolerance, **given)
 
 
+@pytest.mark.usefixtures("modern")
 def test_cross_entropy_refuses_wrong_labels(k):
     x = mt.ones(2, 3)._buffer
     for bad, error in (

@@ -261,6 +261,7 @@ def test_results_do_not_depend_on_the_number_of_threads(k: Any) -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.usefixtures("modern")
 def test_wrong_operands_are_refused(k: Any) -> None:
     x = draw(3, 4)
     for call in (

@@ -10,6 +10,7 @@ import pytest
 import mortice as mt
 from mortice.backends import Backend
 
+pytestmark = pytest.mark.usefixtures("modern")
 PLAIN = {"maximize": False, "weight_decay": 0.0}
 DECAY = {"maximize": True, "weight_decay": 0.1}
 BETAS = {"lr": 0.01, "betas": (0.9, 0.99), "eps": 1e-8}

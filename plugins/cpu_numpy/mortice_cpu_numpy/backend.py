@@ -205,7 +205,10 @@ class NumPyBackend(
         r = np.where(cond, x, y)
         if x.__class__ is not ndarray or y.__class__ is not ndarray:
             # NumPy takes a number beside bfloat16, which is foreign to it, for float64.
-            d = (x if x.__class__ is ndarray else y).dtype
+            a, b = (x, y) if x.__class__ is ndarray else (y, x)
+            if isinstance(b, (list, tuple, str)):
+                raise TypeError(f"where: expected an array or a number; got {type(b).__name__}.")
+            d = a.dtype
             return r if r.dtype == d else r.astype(d)
         return r
 

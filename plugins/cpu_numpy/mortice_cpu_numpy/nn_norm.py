@@ -181,7 +181,7 @@ def _rows(x: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
 def _inverse_root(total: Any, count: int, eps: float) -> Any:
     total = total[:, None]
     np.divide(total, count, out=total)
-    np.add(total, eps, out=total)
+    np.add(total, float(eps), out=total)  # NumPy would take a list
     np.sqrt(total, out=total)
     return np.divide(1, total, out=total)
 

@@ -63,6 +63,9 @@ def quiet1(ufunc: Any) -> Any:
 
 def _with_number(ufunc: Any, x: Any, y: Any) -> Any:
     """Compute with a number, which counts in full beside 16-bit floats, as in PyTorch: 1e5 * 0.5 is no infinity."""
+    for a in (x, y):  # NumPy would make arrays of these
+        if isinstance(a, (list, tuple, str)):
+            raise TypeError(f"{ufunc.__name__}: expected an array or a number; got {type(a).__name__}.")
     d = getattr(x, "dtype", None) or y.dtype
     if d != FLOAT16 and d != BFLOAT16:
         return ufunc(x, y)

@@ -81,8 +81,9 @@ template <class T> INLINE T int_lcm(T x, T y) {
     const T d = int_gcd(x, y);
     if (d == 0) return 0;
     const auto whole = static_cast<uint64_t>(quotient(x, d));
-    const T product = static_cast<T>(whole * static_cast<uint64_t>(y));
-    return has_sign<T> && product < 0 ? static_cast<T>(0 - static_cast<unsigned_of<T>>(product)) : product;
+    using W = decltype(+y);  // narrow types overflow after the sign has gone, as C's arithmetic does
+    const W product = static_cast<W>(whole * static_cast<uint64_t>(y));
+    return static_cast<T>(has_sign<T> && product < 0 ? 0 - static_cast<unsigned_of<W>>(product) : product);
 }
 
 // ---- floats: division with rests ----

@@ -188,7 +188,7 @@ struct LeakyReluSlope {
 struct EluSlope {
     template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
         V below = v_exp(vmin(num<V>(0), x) * num<V>(numbers[2])) * num<V>(numbers[0]);
-        return g * select(x > num<V>(0), num<V>(numbers[1]), below);
+        return g * select(x <= num<V>(0), below, num<V>(numbers[1]));
     }
 };
 struct HardTanhSlope {
