@@ -77,6 +77,11 @@ TEXTS = {
     "adaptive_avg_pool3d to nothing": lambda t: _pooled(t, 3, "avg"),
     "adaptive_max_pool1d to nothing": lambda t: _pooled(t, 1, "max"),
     "adaptive_max_pool2d to nothing": lambda t: _pooled(t, 2, "max"),
+    "randint, no number": lambda t: t.randint(0, 0, (2,)),
+    "randint_like, no number": lambda t: t.randint_like(t.ones(2), 3, 3),
+    "heaviside, complex values": lambda t: t.heaviside(t.ones(2), t.ones(2, dtype=t.complex64)),
+    "resize_, strides": lambda t: t.ones(2).resize_(0, 4, 2305843009213693952),
+    "empty, strides": lambda t: t.empty(0, 4, 1 << 61),
 }
 
 
