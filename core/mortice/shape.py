@@ -99,7 +99,7 @@ def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Except
     dtype = dtype[0] if type(dtype) is tuple else dtype  # several results of one shape
     asked = dtype.itemsize * prod([n or 1 for n in shape]) if type(shape) is Size else 0  # strides count sizes of 0 as 1
     if asked >> 63:
-        return RuntimeError(f"{name}: Storage size calculation overflowed with sizes={list(shape)}")
+        return RuntimeError(f"{name}: St{'orage size' if prod(shape) else 'ride'} calculation overflowed with sizes={list(shape)}")
     if isinstance(error, OutOfMemoryError):  # which says how much
         return OutOfMemoryError(f"{name}: {error}")
     if not isinstance(error, MemoryError):

@@ -102,3 +102,8 @@ def test_what_is_shown_is_pytorchs(text):
             except Exception as error:
                 outcomes.append(re.sub("mortice", "torch", f"{type(error).__mro__[-4:-2]} {error}"))
     assert outcomes[0] == outcomes[1] or (outcomes[1].startswith("(") and outcomes[0].startswith("("))
+
+
+def test_functions_have_their_names_and_say_what_they_do():
+    for name in masked.__all__:
+        assert getattr(masked, name).__name__ == name and getattr(masked, name).__doc__

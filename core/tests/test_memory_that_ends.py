@@ -69,7 +69,7 @@ def test_sizes_beyond_the_addresses():
             RuntimeError, match=rf"^{make.__name__}: Storage size calculation overflowed with sizes=\[4611686"
         ):
             make(1 << 62, 8)
-    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):  # strides, which count sizes of 0 as 1
+    with pytest.raises(RuntimeError, match="Stride calculation overflowed"):  # they count sizes of 0 as 1
         mt.empty(0, 4, 1 << 61)
 
 

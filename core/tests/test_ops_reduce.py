@@ -164,6 +164,12 @@ def test_modes_medians_and_counts():
     assert mt.histc(mt.tensor([1.0, 2.0, 3.0]), 4, 0, 3).tolist() == [0.0, 1.0, 1.0, 1.0]
 
 
+def test_histc_counts_everything_where_the_width_of_its_bins_is_no_number():
+    for extreme in (mt.finfo(mt.float32).min, mt.finfo(mt.float32).max):
+        assert mt.histc(mt.tensor([extreme] * 3), 4).sum().item() == 3
+    assert mt.histc(mt.tensor([-3.4e38, 3.4e38]), 4).tolist() == [1.0, 0.0, 0.0, 1.0]
+
+
 # ---- scans ----
 
 

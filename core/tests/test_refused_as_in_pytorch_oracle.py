@@ -83,6 +83,11 @@ TEXTS = {
     "chain_matmul of nothing": lambda t: t.chain_matmul(),
     "addr, a float for beta": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1.5, alpha=2),
     "addr, a float for alpha": lambda t: t.addr(*[t.ones(2, dtype=t.int64)] * 3, beta=1, alpha=2.5),
+    "randint, no number": lambda t: t.randint(0, 0, (2,)),
+    "randint_like, no number": lambda t: t.randint_like(t.ones(2), 3, 3),
+    "heaviside, complex values": lambda t: t.heaviside(t.ones(2), t.ones(2, dtype=t.complex64)),
+    "resize_, strides": lambda t: t.ones(2).resize_(0, 4, 2305843009213693952),
+    "empty, strides": lambda t: t.empty(0, 4, 1 << 61),
 }
 
 

@@ -102,6 +102,10 @@ cumsum, cumprod = _running(mortice.cumsum, 0), _running(mortice.cumprod, 1)
 amax, amin = _extreme(mortice.amax, -1, _dims), _extreme(mortice.amin, 1, _dims)
 argmax, argmin = _extreme(mortice.argmax, -1), _extreme(mortice.argmin, 1)  # in the input's dtype
 softmax, log_softmax, softmin = _soft(F.softmax, -1), _soft(F.log_softmax, -1), _soft(F.softmin, 1)
+for _name in ("cumsum", "cumprod", "amax", "amin", "argmax", "argmin", "softmax", "log_softmax", "softmin"):
+    _made = globals()[_name]
+    _made.__name__ = _made.__qualname__ = _name
+    _made.__doc__ = f"Return `{_name}`, with what `mask` has False read as what changes nothing."
 
 
 def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:

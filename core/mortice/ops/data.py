@@ -167,7 +167,7 @@ def number(value: Any, name: str = "", argument: str = "") -> Any:
     for method in ("__index__", "__float__", "__complex__"):
         if hasattr(type(value), method):
             return getattr(value, method)()
-    raise DataError(f"tensor: Could not infer dtype of {type(value).__name__}. Pass numbers, lists of them, or arrays.")
+    raise DataError(f"tensor: Could not infer dtype of {type(value).__name__}, an invalid data type. Pass numbers, lists, or arrays.")
 
 
 def fit(values: list[Any], dtype: DType) -> list[Any]:
@@ -456,8 +456,8 @@ def asarray(
     made = as_tensor(source, dtype, device)
     if copy is False and made is not source:
         raise ValueError(
-            f"asarray: can't alias tensor with dtype '{source.dtype}' on {source.device} into dtype '{made.dtype}' on {made.device}; pass "
-            "copy=None or copy=True."
+            f"asarray: can't alias tensor with dtype '{source.dtype}' into dtype '{made.dtype}', "
+            f"from device '{source.device}' to '{made.device}'; pass copy=None or copy=True."
         )
     if copy and made is source:
         made = clone(made)

@@ -475,7 +475,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     number = complex if d is complex128 else float
     x, y = (_call.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
     if out is not None and out.dtype is not d:
-        raise DTypeError(f"float_power: the output given to float_power has dtype {out.dtype} but requires {d}.")
+        raise DTypeError(f"the output given to float_power has dtype {out.dtype} but the operation's result requires dtype {d}.")
     return _pow(x, y, out=out)
 
 
@@ -537,7 +537,7 @@ _heaviside.vjp(lambda k, g: undefined("aten::heaviside"))
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
     """Step from 0 to 1, with `values` where `input` is 0."""
-    if getattr(input, "is_complex", bool)():
+    if any(getattr(t, "is_complex", bool)() for t in (input, values)):
         raise DTypeError("heaviside is not yet implemented for complex tensors.")
     words = "heaviside is not yet implemented for tensors with different dtypes; got {want} and {have}"
     same_dtypes("heaviside", ("input", input), ("values", values), words=words)

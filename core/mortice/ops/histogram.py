@@ -80,7 +80,8 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
         low, high = low - 1, high + 1
     x = reshape(input.detach(), -1)
     inside = (x >= low) & (x <= high)
-    place = floor((where(inside, x, low) - low) * bins / (high - low)).clamp(0, bins - 1)
+    # nan is what an infinite width gives at its end, and no width anywhere
+    place = floor((where(inside, x, low) - low) * bins / (high - low)).nan_to_num(bins - 1).clamp(0, bins - 1)
     zero = k.full((bins,), 0, dtype=int64, device=input._device)
     counts = k.index_add(zero, cast(place, int64)._buffer, cast(inside, int64)._buffer, axis=0)
     result = cast(_wrap(input, counts, int64), input.dtype)
@@ -102,13 +103,13 @@ def _range(name: str, low: float, high: float) -> tuple[float, float]:
 def _edges(name: str, x: Any, bins: Any, ends: Any) -> Any:
     """Return the edges of the bins of a vector; without edges or ends given its extremes are read on the host."""
     if isinstance(bins, TensorBase):
-        if len(bins.shape) != 1 or not size_of(bins.shape):
-            raise ShapeError(
-                f"{name}: bins tensor should have one dimension and an edge at least; got {list(bins.shape)}."
-            )
         if bins.dtype is not x.dtype:
             raise DTypeError(
                 f"{name}: input tensor and bins tensors should have the same dtype; got {x.dtype} and {bins.dtype}."
+            )
+        if len(bins.shape) != 1 or not size_of(bins.shape):
+            raise ShapeError(
+                f"{name}: bins tensor should have one dimension and an edge at least; got {list(bins.shape)}."
             )
         return bins.detach()
     if bins <= 0:

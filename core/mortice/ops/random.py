@@ -322,7 +322,7 @@ def _integers(
 ) -> Any:
     low, high = operator.index(low), operator.index(high)
     if low >= high:
-        raise RuntimeError(f"{name} expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise RuntimeError(f"{name}: random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     dtype = check_dtype(name, dtype, device, computes=True)
     high = _fitting(name, low, high, dtype)
     made = _usual(name, "random_integers", generator, shape, int64, device, low, high, shape)

@@ -60,8 +60,8 @@ def segment_reduce(
     if not unsafe and lengths.numel() and not bool((lengths >= 0).all()):
         raise RuntimeError("segment_reduce: expected lengths of at least 0.")
     if not unsafe and not bool(fits.all()):
-        wanted = "lengths that add up to" if offsets is None else "offsets from 0 to"
-        raise RuntimeError(f"segment_reduce: expected {wanted} {n}, the size of dim {axis} of data.")
+        wanted = "all rows of lengths along axis to add up to" if offsets is None else "offsets from 0 to"
+        raise RuntimeError(f"segment_reduce: Expected {wanted} {n}, the size of dim {axis} of data.")
     rest = (1,) * (len(data.shape) - axis - 1)
     places = expand(data.new_empty(0, dtype=ends.dtype).new_ones(n).cumsum(0) - 1, (*data.shape[:axis], n))
     which = searchsorted(ends.contiguous(), places.contiguous(), right=True)

@@ -67,7 +67,10 @@ bessel_y1.vjp(x=lambda k, g, x, out: k.multiply(g, k.subtract(k.bessel_y0(x), k.
 
 @op(result=floating, shape=same, kernel="bessel_i0", dtypes="f")
 def i0(k: Any, x: Any, /) -> Any:
-    """Return the modified Bessel function of the first kind, order 0."""
+    """Return the modified Bessel function of the first kind, order 0.
+
+    Differs from torch: it is infinite at infinity, not nan, and the greatest float32 results are not infinite yet.
+    """
     return k.bessel_i0(x)
 
 
@@ -79,7 +82,10 @@ def i0e(k: Any, x: Any, /) -> Any:
 
 @op(result=floating, shape=same, kernel="bessel_i1", dtypes="f", grad_name="SpecialI1Backward0")
 def i1(k: Any, x: Any, /) -> Any:
-    """Return the modified Bessel function of the first kind, order 1."""
+    """Return the modified Bessel function of the first kind, order 1.
+
+    Differs from torch: it is infinite at infinity, not nan, and the greatest float32 results are not infinite yet.
+    """
     return k.bessel_i1(x)
 
 

@@ -356,7 +356,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     if size == self.shape and memory_format is None:
         return self
     if prod(max(n, 1) for n in size) * self.dtype.itemsize >> 63:
-        raise RuntimeError(f"resize_: Storage size calculation overflowed with sizes={list(size)}")
+        raise RuntimeError(f"resize_: St{'orage size' if prod(size) else 'ride'} calculation overflowed with sizes={list(size)}")
     steps = format_strides("resize_", size, memory_format)
     memory, offset = whole(self.detach()), storage_offset(self)
     missing = offset + prod(size) - memory.shape[0] if prod(size) else 0
