@@ -83,6 +83,15 @@ def test_pooling_of_regions_is_one_node_of_a_recorded_program(kind):
     assert mt.equal(program(x, boxes), layer(x, boxes))
 
 
+def test_a_moved_convolution_of_no_images_gives_none_and_gradients_of_zeros():
+    x, offset, mask = (mt.zeros(0, c, 5, 5, requires_grad=True) for c in (6, 36, 18))
+    weight = mt.ones(2, 6, 3, 3, requires_grad=True)
+    out = ops.deform_conv2d(x, offset, weight, padding=1, mask=mask)
+    out.sum().backward()
+    assert out.shape == (0, 2, 5, 5) and x.grad.shape == x.shape and offset.grad.shape == offset.shape
+    assert mask.grad.shape == mask.shape and not weight.grad.any()
+
+
 def test_shared_blocks():
     frozen = ops.FrozenBatchNorm2d(2)
     frozen.load_state_dict({**mt.nn.BatchNorm2d(2).state_dict(), "running_mean": mt.tensor([1.0, 0.0])})
