@@ -68,7 +68,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.nn.functional.native import (
         batch_norm_update_stats as batch_norm_update_stats, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-        embedding_bag as embedding_bag, _aminmax, _has_compatible_shallow_copy_type, _shape_as_tensor,
+        embedding_bag as embedding_bag, _aminmax, _grouped_mm, _has_compatible_shallow_copy_type, _shape_as_tensor,
     )
     from mortice.nn.utils.weight_norm import norm_except_dim as norm_except_dim, _weight_norm
     from mortice.ops import nn as _nn

@@ -64,7 +64,7 @@ PUBLIC = {
         "pixel_shuffle pixel_unshuffle rrelu rrelu_"
     ),
     "nn.functional.native": (
-        "_aminmax _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
+        "_aminmax _grouped_mm _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
         "binary_cross_entropy_with_logits embedding_bag"
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",

@@ -94,12 +94,18 @@ def size_member(shape: Size) -> SizeMember:
     return found
 
 
+def overflowed(name: str, shape: Any) -> RuntimeError:
+    """Return the error of sizes whose memory, or whose steps where there are no elements, 64 bits cannot count."""
+    what = "Storage size" if prod(shape) else "Stride"
+    return RuntimeError(f"{name}: {what} calculation overflowed with sizes={list(shape)}")
+
+
 def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Exception:
     """Return the error of an operation for whose result, or a step to it, the backend had no memory."""
     dtype = dtype[0] if type(dtype) is tuple else dtype  # several results of one shape
     asked = dtype.itemsize * prod([n or 1 for n in shape]) if type(shape) is Size else 0  # strides count sizes of 0 as 1
     if asked >> 63:
-        return RuntimeError(f"{name}: St{'orage size' if prod(shape) else 'ride'} calculation overflowed with sizes={list(shape)}")
+        return overflowed(name, shape)
     if isinstance(error, OutOfMemoryError):  # which says how much
         return OutOfMemoryError(f"{name}: {error}")
     if not isinstance(error, MemoryError):

@@ -510,6 +510,7 @@ def test_grouped_products():
     close(F.grouped_mm(a[:5].T, rows, offs=ends), mt.stack([a[:2].T @ rows[:2], a[2:5].T @ rows[2:]]))
     close(F.grouped_mm(b.transpose(1, 2), a.T, offs=ends)[:, :5], mt.cat([b[0].T @ a[:2].T, b[1].T @ a[2:5].T], 1))
     close(F.grouped_mm(b, b.transpose(1, 2)), b @ b.transpose(1, 2))
+    close(mt._grouped_mm(a, b, ends), F.grouped_mm(a, b, offs=ends))  # libraries call it
     with pytest.raises(RuntimeError, match="offs"):
         F.grouped_mm(a, b)
 

@@ -8,6 +8,7 @@ import decimal
 import enum
 import fractions
 import functools
+import importlib.util
 import inspect
 import io
 import logging
@@ -514,3 +515,14 @@ def test_storages_are_asked_how_files_name_them():
     storage = mt.ones(2).untyped_storage()
     assert mt.serialization.location_tag(storage) == str(mt.ones(2).device)
     assert mt.serialization.normalize_storage_type(type(storage)) is mt.UntypedStorage
+
+
+@pytest.mark.parametrize("kind", [dict, type])
+def test_what_others_teach_python_s_pickler_changes_no_file(kind, monkeypatch):
+    monkeypatch.setitem(pickle._Pickler.dispatch, kind, lambda pickler, obj: pickler.save("theirs"))  # as dill does
+    spec = importlib.util.find_spec("mortice.serialize.writing")
+    writing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writing)
+    sink = io.BytesIO()
+    writing.Pickler(sink).dump([{"a": int}])
+    assert pickle.loads(sink.getvalue()) == [{"a": int}]

@@ -20,7 +20,7 @@ from mortice.ops.joining import cat
 from mortice.ops.movement import clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, whole
-from mortice.shape import Size, contiguous_strides, prod
+from mortice.shape import Size, contiguous_strides, overflowed, prod
 from mortice.shared import Block
 from mortice.strides import layout, storage_offset
 from mortice.tensor import TensorBase
@@ -356,7 +356,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     if size == self.shape and memory_format is None:
         return self
     if prod(max(n, 1) for n in size) * self.dtype.itemsize >> 63:
-        raise RuntimeError(f"resize_: St{'orage size' if prod(size) else 'ride'} calculation overflowed with sizes={list(size)}")
+        raise overflowed("resize_", size)
     steps = format_strides("resize_", size, memory_format)
     memory, offset = whole(self.detach()), storage_offset(self)
     missing = offset + prod(size) - memory.shape[0] if prod(size) else 0

@@ -205,7 +205,9 @@ class Pickler(pickle._Pickler):
         other = getattr(obj, "_written_as", Global(*kept) if kept else None)
         return super().save_global(obj, name) if other is None else self.save(other)
 
-    dispatch = {**pickle._Pickler.dispatch, FunctionType: save_global}
+    # Without what dill puts there when it is imported, which PyTorch's, Python's in C, does not see either.
+    dispatch = {kind: save for kind, save in pickle._Pickler.dispatch.items() if save.__module__ == "pickle"}
+    dispatch |= {dict: pickle._Pickler.save_dict, type: pickle._Pickler.save_type, FunctionType: save_global}
 
     def _call(self, call: Call, obj: Any) -> None:
         """Write a call that makes `obj`: what the base class does for functions that can be imported."""

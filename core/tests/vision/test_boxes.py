@@ -74,6 +74,24 @@ def test_regions_are_means_of_samples_between_pixels():
         ops.roi_align(x, mt.tensor([[3.0, 0, 0, 1, 1]]), 1)
 
 
+@pytest.mark.parametrize("kind", [ops.RoIAlign, ops.RoIPool, ops.PSRoIAlign, ops.PSRoIPool])
+def test_pooling_of_regions_is_one_node_of_a_recorded_program(kind):
+    layer = kind(2, 1.0, 2) if "Align" in kind.__name__ else kind(2, 1.0)
+    x, boxes = mt.rand(1, 8, 6, 6), mt.tensor([[0.0, 0, 0, 5, 5], [0, 1, 2, 4, 3]])
+    program = mt.fx.symbolic_trace(layer)
+    assert [node.op for node in program.graph.nodes].count("call_function") == 1
+    assert mt.equal(program(x, boxes), layer(x, boxes))
+
+
+def test_a_moved_convolution_of_no_images_gives_none_and_gradients_of_zeros():
+    x, offset, mask = (mt.zeros(0, c, 5, 5, requires_grad=True) for c in (6, 36, 18))
+    weight = mt.ones(2, 6, 3, 3, requires_grad=True)
+    out = ops.deform_conv2d(x, offset, weight, padding=1, mask=mask)
+    out.sum().backward()
+    assert out.shape == (0, 2, 5, 5) and x.grad.shape == x.shape and offset.grad.shape == offset.shape
+    assert mask.grad.shape == mask.shape and not weight.grad.any()
+
+
 def test_shared_blocks():
     frozen = ops.FrozenBatchNorm2d(2)
     frozen.load_state_dict({**mt.nn.BatchNorm2d(2).state_dict(), "running_mean": mt.tensor([1.0, 0.0])})

@@ -96,7 +96,7 @@ def test_floats_count_from_zero_to_one_and_channels_say_the_mode():
         F.to_pil_image(mt.ones(1, 3, 4, 4))
     with pytest.raises(ValueError, match="> 4 channels. Got 5 channels"):
         F.to_pil_image(mt.ones(5, 4, 4))
-    with pytest.raises(TypeError, match="mortice.int16 is not supported"):
+    with pytest.raises(TypeError, match="Input type int16 is not supported"):
         F.to_pil_image(mt.ones(3, 4, 4, dtype=mt.int16), "RGB")
 
 

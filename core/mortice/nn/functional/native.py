@@ -8,6 +8,7 @@ import mortice
 from mortice.nn._reduction import NAMES
 from mortice.nn.functional.loss import binary_cross_entropy_with_logits as _with_logits
 from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
+from mortice.nn.functional.sparse import grouped_mm
 
 _MODES = ("sum", "mean", "max")
 
@@ -18,6 +19,10 @@ def _aminmax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 def _shape_as_tensor(input: Any) -> Any:
     return mortice.tensor(input.shape, dtype=mortice.int64)
+
+
+def _grouped_mm(self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
 
 
 def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:

@@ -35,7 +35,7 @@ def deform_conv2d(
     (n, channels, height, width), (out_channels, in_group, kh, kw) = input.shape, weight.shape
     (sy, sx), (py, px), (dy, dx) = _pair(stride), _pair(padding), _pair(dilation)
     rows, columns = (height + 2 * py - dy * (kh - 1) - 1) // sy + 1, (width + 2 * px - dx * (kw - 1) - 1) // sx + 1
-    pixels = kh * kw
+    pixels, size = kh * kw, kh * kw * rows * columns
     moved = offset.shape[1] // (2 * pixels)
     for name, given, each in (("offset", offset, 2), ("mask", mask, 1)):
         if given is not None and (moved == 0 or tuple(given.shape) != (n, moved * each * pixels, rows, columns)):
@@ -60,11 +60,11 @@ def deform_conv2d(
             py_, px_ = y.detach().floor() + i, x.detach().floor() + j
             share = (1 - (y - py_).abs()) * (1 - (x - px_).abs())
             inside = (py_ >= 0) & (py_ < height) & (px_ >= 0) & (px_ < width)
-            at = (py_.clamp(0, height - 1) * width + px_.clamp(0, width - 1)).long().reshape(n, moved, 1, -1)
+            at = (py_.clamp(0, height - 1) * width + px_.clamp(0, width - 1)).long().reshape(n, moved, 1, size)
             values = maps.gather(3, at.expand(-1, -1, channels // moved, -1))
-            read = read + values * (share * inside).reshape(n, moved, 1, -1)
+            read = read + values * (share * inside).reshape(n, moved, 1, size)
     if mask is not None:
-        read = read * mask.reshape(n, moved, 1, -1)
+        read = read * mask.reshape(n, moved, 1, size)
     groups = channels // in_group
     read = read.reshape(n, groups, in_group * pixels, rows * columns)
     out = weight.reshape(groups, out_channels // groups, in_group * pixels) @ read

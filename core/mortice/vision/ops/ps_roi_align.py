@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice import nn
+from mortice.asking import wrap
 from mortice.vision.ops.roi_align import regions, roi_align
 
 __all__ = ["PSRoIAlign", "ps_roi_align"]
@@ -28,6 +29,7 @@ def own_channels(pooled: Any) -> Any:
     return pooled.unflatten(1, (-1, height, width)).diagonal(0, 2, 4).diagonal(0, 2, 3)
 
 
+@wrap
 def ps_roi_align(
     input: Any,
     boxes: Any,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice import nn
+from mortice.asking import wrap
 from mortice.nn import functional as F
 from mortice.vision.ops.ps_roi_align import bins_of, own_channels
 from mortice.vision.ops.roi_align import extent, weighted
@@ -19,6 +20,7 @@ def _means(start: Any, length: Any, bins: int, size: int) -> Any:
     return inside / inside.sum(2, keepdim=True).clamp(min=1)
 
 
+@wrap
 def ps_roi_pool(input: Any, boxes: Any, output_size: int | tuple[int, int], spatial_scale: float = 1.0) -> Any:
     """Average regions of feature maps (N, C * H' * W', H, W), rounded to whole pixels, to (K, C, H', W').
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import nn
+from mortice.asking import wrap
 
 __all__ = ["RoIAlign", "roi_align"]
 
@@ -90,6 +91,7 @@ def regions(name: str, input: Any, boxes: Any) -> tuple[list[int], Any]:
     return images, corners
 
 
+@wrap
 def roi_align(
     input: Any,
     boxes: Any,

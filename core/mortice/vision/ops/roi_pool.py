@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import nn
+from mortice.asking import wrap
 from mortice.vision.ops.roi_align import regions
 
 __all__ = ["RoIPool", "roi_pool"]
@@ -26,6 +27,7 @@ def within(start: Any, length: Any, bins: int, size: int) -> Any:
     return (at >= first[..., None]) & (at < after[..., None])
 
 
+@wrap
 def roi_pool(input: Any, boxes: Any, output_size: int | tuple[int, int], spatial_scale: float = 1.0) -> Any:
     """Pool regions of feature maps (N, C, H, W), rounded to whole pixels, to one size; what has no pixel gives zero.
 

@@ -173,7 +173,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         mode = mode or (permitted[0] if pic.dtype == mortice.uint8 else None)
         mode = mode if pic.dtype.itemsize == 1 else None  # the bytes of larger numbers are no pixels
     if mode is None:
-        raise TypeError(f"Input type {pic.dtype} is not supported")
+        raise TypeError(f"Input type {pic.dtype.name} is not supported")
     return _planes.image(pic, mode)
 
 

@@ -24,10 +24,6 @@ def load():
             return found
 
         @staticmethod
-        def full(shape, value, **attrs):
-            return lent(numpy.full(shape, value, dtype=attrs.get("dtype")))
-
-        @staticmethod
         def take(x, indices, *, axis):
             # By a dask array of indices it warns of complex numbers: https://github.com/dask/dask/issues/11883.
             return at_once(dask.array.take)(x, numpy.asarray(indices), axis=axis)
@@ -56,20 +52,9 @@ def load():
             # It computes with NumPy, which would warn where IEEE 754 has an answer.
             with numpy.errstate(all="ignore"):
                 out = function(*args, **kwargs)
-                return now(out) if isinstance(out, dask.array.Array) else out
+                return out.persist() if isinstance(out, dask.array.Array) else out
 
         return eager
-
-    def lent(host):
-        # Without a name it does not hash the elements for one.
-        return dask.array.from_array(host, chunks=-1, name=False)
-
-    def now(x):
-        # What `persist` does first, to look for a shorter graph and the best order, takes as long as all the rest.
-        if x.npartitions > 1:
-            return x.persist(optimize_graph=False)
-        (key,) = dask.core.flatten(x.__dask_keys__())
-        return lent(numpy.asarray(dask.get(x.__dask_graph__(), key)))
 
     from mortice_example_dask.matrices import kernels
 
