@@ -214,7 +214,8 @@ def test_asarray_says_when_it_cannot_alias():
     source = array()
     assert mt.asarray(source, copy=False).data_ptr() == source.ctypes.data
     assert mt.asarray(source, copy=True).data_ptr() != source.ctypes.data
-    with pytest.raises(ValueError, match="can't alias tensor with dtype 'mortice.float32' into dtype 'mortice.float64', from device 'cpu' to 'cpu'"):
+    told = "can't alias tensor with dtype 'mortice.float32' into dtype 'mortice.float64', from device 'cpu' to 'cpu'"
+    with pytest.raises(ValueError, match=told):
         mt.asarray(source, dtype=mt.float64, copy=False)
     with pytest.raises(ValueError, match="can't alias arbitrary sequence, the memory of list"):
         mt.asarray([1], copy=False)
