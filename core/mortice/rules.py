@@ -7,7 +7,7 @@ from math import isfinite
 
 from mortice.backends.host import pack, unpack
 from mortice.dtype import DType, bool_, finfo, float32, get_default_dtype, iinfo, int64
-from mortice.shape import SCALAR, Size, reduced_shape
+from mortice.shape import SCALAR, Size, prod, reduced_shape
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -106,8 +106,11 @@ def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) 
 # ---- number rules: (op, number, dtype to compute in, position) -> the number as the kernel gets it ----
 
 
-def hold(name: str, value: Any, d: DType) -> Any:
-    """Return a number as dtype `d` holds it, else refuse it; below zero they wrap in unsigned dtypes, as in PyTorch."""
+def hold(name: str, value: Any, d: DType, shape: Any = None) -> Any:
+    """Return a number as dtype `d` holds it, else refuse it; below zero they wrap in unsigned dtypes, as in PyTorch.
+
+    All of a tensor of one half-precision element may become infinite, as there.
+    """
     kind = d.kind
     if isinstance(value, str):
         raise TypeError(f"{name}: expected a number; got {value!r}.")
@@ -118,6 +121,8 @@ def hold(name: str, value: Any, d: DType) -> Any:
             value = float(value)
             if -448.0 <= value <= 448.0 or abs(value) <= finfo(d).max or not isfinite(value):  # every float dtype has 448
                 return value
+            if d.itemsize == 2 and shape is not None and prod(shape) == 1:
+                return rounded(value, d)
             raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
         if kind == "b":
             return bool(value)
@@ -126,7 +131,7 @@ def hold(name: str, value: Any, d: DType) -> Any:
             value = int(value)
             return value if value >= limits.min else value + limits.max + 1
     elif not value.imag:
-        return hold(name, value.real, d)
+        return hold(name, value.real, d, shape)
     raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
 
 

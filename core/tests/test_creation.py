@@ -389,3 +389,24 @@ def test_logspace_rounds_the_powers_of_python(start, end, steps, base):
     step = struct.unpack("f", struct.pack("f", end - start))[0] / (steps - 1) if steps > 1 else 0.0
     powers = [base ** (start + step * i if i < half else end - step * (steps - i - 1)) for i in range(steps)]
     assert mt.logspace(start, end, steps, base).tolist() == list(struct.unpack(f"{steps}f", struct.pack(f"{steps}f", *powers)))
+
+
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16])
+@pytest.mark.filterwarnings("error")
+def test_one_half_may_become_infinite_as_in_pytorch(dtype: mt.dtype) -> None:
+    assert mt.full((1,), -1e300, dtype=dtype).item() == -mt.inf == mt.zeros(1, dtype=dtype).fill_(-1e300).item()
+    x = mt.zeros(2, dtype=dtype)
+    for write in (lambda: x.fill_(1e300), lambda: mt.full((2,), 1e300, dtype=dtype), lambda: x.masked_fill(x == 0, 1e300)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type b?float16 without overflow"):
+            write()
+    x[0] = 1e300
+    assert x.tolist() == [mt.inf, 0]
+
+
+def test_one_float_may_not() -> None:
+    x = mt.zeros(2)
+    for write in (lambda: x.__setitem__(0, 1e300), lambda: x[0].fill_(1e300), lambda: mt.full((), 1e300)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float32 without overflow"):
+            write()
+    x[0] = mt.inf
+    assert x.tolist() == [mt.inf, 0]

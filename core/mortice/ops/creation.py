@@ -55,7 +55,7 @@ def filled(name: str, shape: Size, value: Any, dtype: DType, device: Device) -> 
             raise RuntimeError(f"{name}: value cannot be converted to type {dtype.name} without overflow; got {value}.")
         value = value.real
     if dtype.kind == "f" and not -448 < value < 448:
-        value = hold(name, value, dtype)
+        value = hold(name, value, dtype, shape)
     try:
         stored = dtype.stored
         if stored is not dtype:

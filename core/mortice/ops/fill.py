@@ -37,7 +37,7 @@ __all__ = [
 def _value_tensor(name: str, x: Any, value: Any) -> Any:
     """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
     if not isinstance(value, TensorBase):
-        return filled(name, SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
+        return filled(name, SCALAR, hold(name, value, x.dtype, x.shape if name == "fill" else None), x.dtype, x._device)
     if value.shape:
         raise RuntimeError(
             f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
@@ -181,7 +181,7 @@ def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
 def fill_(input: Any, value: Any) -> Any:
     """Write a value everywhere, in place."""
     if isinstance(value, (int, float, complex)) and input.dtype.stored is input.dtype and plain(input):
-        input._device.backend.setitem(input._buffer, (...,), hold("fill_", value, input.dtype))
+        input._device.backend.setitem(input._buffer, (...,), hold("fill_", value, input.dtype, input.shape))
         input._storage.version += 1
         return input
     if input._storage is not None and input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:

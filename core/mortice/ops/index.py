@@ -40,7 +40,7 @@ from mortice.ops.movement import (
     reshape,
     transfer,
 )
-from mortice.rules import holds
+from mortice.rules import hold, holds
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered, spreads_to
 from mortice.strides import layout
 from mortice.tensor import TensorBase, make, steps_since
@@ -374,6 +374,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if not isinstance(value, TensorBase):
         from mortice.ops.data import tensor
 
+        if type(value) is float and input.dtype.kind == "f":
+            value = hold("setitem", value, input.dtype, ())
         value = tensor(value, device=input._device, dtype=input.dtype)
     elif value._device is not input._device:
         if value.shape:
