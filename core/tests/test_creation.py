@@ -410,3 +410,11 @@ def test_one_float_may_not() -> None:
             write()
     x[0] = mt.inf
     assert x.tolist() == [mt.inf, 0]
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_logspace_of_more_than_any_memory_is_refused_at_once(dtype: mt.dtype) -> None:
+    with pytest.raises(RuntimeError, match=r"logspace: Storage size calculation overflowed with sizes=\[9223372036854775808\]"):
+        mt.logspace(0, 1, 1 << 63, dtype=dtype)
+    with pytest.raises((RuntimeError, MemoryError), match="logspace: .*can't allocate memory"):
+        mt.logspace(0, 1, 1 << 45, dtype=dtype)

@@ -491,6 +491,8 @@ def logspace(
         dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where, computes=True)
+    if steps >> 40:  # it would count them one by one
+        raise out_of_memory("logspace", Size((steps,)), dtype, MemoryError())
     if dtype.kind in "iu" and steps != 1:
         start, end = int(start), int(end)
     base = float(number(base, "logspace", "base"))
