@@ -1,5 +1,6 @@
 // Linear algebra by LAPACK, batched: each thread takes some of the matrices. LAPACK wants columns, so most kernels work on
 // a copy of the transposed matrices, which they need anyway, and give back its transposed view.
+#include <algorithm>
 #include <cmath>
 #include <climits>
 #include <cstring>
@@ -136,7 +137,46 @@ PyObject *solve_triangular(PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 // ---- lu ----
 
+// Of so many rows and columns a call of LAPACK takes longer than the work.
+constexpr int64_t SMALL = 12;
+
+// As LAPACK's getf2 does: the factors over a matrix of columns, and the swaps counted from 1.
+template <class T> int factor_small(T *at, int64_t m, int64_t n, int *pivots) {
+    int code = 0;
+    for (int64_t j = 0; j < std::min(m, n); j++) {
+        T *column = at + j * m;
+        int64_t best = j;
+        for (int64_t i = j + 1; i < m; i++)
+            if (std::fabs(column[i]) > std::fabs(column[best])) best = i;
+        pivots[j] = static_cast<int>(best + 1);
+        if (column[best] == 0) {
+            if (!code) code = static_cast<int>(j + 1);
+            continue;
+        }
+        for (int64_t c = 0; c < n; c++) std::swap(at[c * m + j], at[c * m + best]);
+        for (int64_t i = j + 1; i < m; i++) column[i] /= column[j];
+        for (T *other = column + m; other < at + n * m; other += m)
+            for (int64_t i = j + 1; i < m; i++) other[i] -= column[i] * other[j];
+    }
+    return code;
+}
+
+// Solve with these factors, over `count` right sides that are the columns of x's rows: down one triangle, and up the other.
+template <class T> __attribute__((noinline)) void solve_small(const T *at, int64_t n, T *x, int64_t count) {
+    for (int64_t k = 0; k < 2 * n; k++) {
+        const bool up = k >= n;
+        const int64_t j = up ? 2 * n - 1 - k : k, end = up ? j : n;
+        T *row = x + j * count;
+        if (up)
+            for (int64_t c = 0; c < count; c++) row[c] /= at[j * (n + 1)];
+        for (int64_t i = up ? 0 : j + 1; i < end; i++)
+            for (int64_t c = 0; c < count; c++) x[i * count + c] -= at[j * n + i] * row[c];
+    }
+}
+
 template <class T> int factor(T *at, int64_t m, int64_t n, int *pivots) {
+    if constexpr (std::is_floating_point_v<T>)
+        if (m <= SMALL && n <= SMALL) return factor_small(at, m, n, pivots);
     int rows = static_cast<int>(m), cols = static_cast<int>(n), code = 0;
     lapack(T{}).getrf(&rows, &cols, at, &rows, pivots, &code);
     return code;
@@ -285,11 +325,24 @@ PyObject *solve_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
             p.find(i, ia, ib);
             T *x = to + i * r.each;
             take_rows(x, right + ib * r.each, order + ia * s.n, s.n, r.n);
+            if constexpr (std::is_floating_point_v<T>)
+                if (s.n <= SMALL && r.n <= SMALL) return solve_small(data + ia * s.each, s.n, x, r.n);
             trsm<T>(true, true, TURNED, true, r.m, r.n, data + ia * s.each, s.n, x, r.n);
             trsm<T>(true, false, TURNED, false, r.m, r.n, data + ia * s.each, s.n, x, r.n);
         });
     });
     return as_tuple(out, info);
+}
+
+// The inverse over the factors.
+template <class T> void invert_small(T *at, int64_t n, const int *pivots) {
+    T made[SMALL * SMALL] = {};
+    int64_t order[SMALL];
+    order_of(pivots, n, n, order);
+    for (int64_t i = 0; i < n; i++) made[i * n + order[i]] = 1;
+    solve_small(at, n, made, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) at[j * n + i] = made[i * n + j];
 }
 
 PyObject *inv_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -315,6 +368,8 @@ PyObject *inv_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         over_batch(s.batch, cube(s.n), [&](int64_t i) {
             int count = static_cast<int>(s.n), length = room, failed = 0;
             codes[i] = factor(data + i * s.each, s.n, s.n, pivots + i * s.n);
+            if constexpr (std::is_floating_point_v<T>)
+                if (s.n <= SMALL && codes[i] == 0) return invert_small(data + i * s.each, s.n, pivots + i * s.n);
             if (codes[i] == 0)
                 lapack(T{}).getri(&count, data + i * s.each, &count, pivots + i * s.n,
                                   rooms + static_cast<int64_t>(thread_number()) * room, &length, &failed);

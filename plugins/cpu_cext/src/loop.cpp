@@ -108,10 +108,10 @@ void run(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *ext
         move(p, at, axis, where[axis]);
     }
     for (int64_t left = end - begin; left > 0;) {
-        int64_t lines = p.ndim < 2 || where[0] || p.count > 4 ? 0 : p.sizes[1] - where[1];
+        int64_t lines = p.ndim < 2 || where[0] || p.count < 2 || p.count > 3 ? 0 : p.sizes[1] - where[1];
         if (lines * p.sizes[0] > left) lines = left / p.sizes[0];
         if (lines) {
-            (p.count == 2 ? run_lines<2> : p.count == 3 ? run_lines<3> : run_lines<4>)(p, at, lines, inner, extra);
+            (p.count == 2 ? run_lines<2> : run_lines<3>)(p, at, lines, inner, extra);
             left -= lines * p.sizes[0];
         } else {
             int64_t n = p.sizes[0] - where[0];

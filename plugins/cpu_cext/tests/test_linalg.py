@@ -140,6 +140,28 @@ def test_inverse_and_determinant(pair, dtype, shape):
         pair.agree("det", random(dtype, shape), tolerance=TOLERANCE[dtype] * 10)
 
 
+@pytest.mark.parametrize("size", range(1, 17))
+def test_few_rows_are_swapped_and_solved_without_lapack(pair, dtype, size):
+    """Up to 12; more, and complex ones, are LAPACK's."""
+    whole = random(dtype, (4, size, size), size)
+    if size > 1:
+        whole[1, 0, 0] = whole[2, :-1, 0] = 0  # a row has to be swapped, and one from the very end
+    wide = whole.astype("complex128" if dtype.startswith("c") else "float64")
+    good = np.linalg.cond(wide) < 1e3
+    assert good.sum() >= 2
+    for x in both_layouts(whole[good]):
+        b, given = random(dtype, (*x.shape[:-1], 3), 1), pair.array(x)
+        inverse, info = (pair.numpy(v) for v in pair.own.inv_ex(given))
+        assert not info.any()
+        close(inverse, np.linalg.inv(wide[good]).astype(dtype), dtype, 1000)
+        close(x @ pair.numpy(pair.own.solve_ex(given, pair.array(b))[0]), b, dtype, 1000)
+        close(pair.numpy(pair.own.det(given)), np.linalg.det(wide[good]).astype(dtype), dtype, 1000)
+    lost = whole[:1].copy()
+    lost[..., -1] = 0
+    assert pair.numpy(pair.own.inv_ex(pair.array(lost))[1]).tolist() == [size]
+    assert pair.numpy(pair.own.det(pair.array(lost))).tolist() == [0]
+
+
 def test_singular_matrices_have_a_code_and_no_determinant(pair, dtype):
     x = np.stack([np.eye(3), np.ones((3, 3))]).astype(dtype)
     assert pair.numpy(pair.own.inv_ex(pair.array(x))[1]).tolist() == [0, 2]
