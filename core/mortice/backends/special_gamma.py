@@ -175,13 +175,13 @@ def _both(k: Any, a: Any, x: Any) -> tuple[Buffer, Buffer]:
     lower, upper = k.where(middle, uniform[0], lower), k.where(middle, uniform[1], upper)
 
     # All of it lies below x where a is 0 or x infinite; none where x is 0 or a infinite; in the corners nobody knows.
-    # Beside them nan does not count, unless a is 0, as in PyTorch.
-    all_below = k.bitwise_or(k.equal(a0, k.multiply(x0, 0.0)), k.equal(x0, math.inf))
+    all_below = k.bitwise_or(k.equal(a0, 0.0), k.equal(x0, math.inf))
     all_above = k.bitwise_or(k.equal(x0, 0.0), k.equal(a0, math.inf))
     lost = k.bitwise_or(k.bitwise_and(all_below, all_above), k.bitwise_or(k.less(a0, 0.0), k.less(x0, 0.0)))
+    lost = k.bitwise_or(lost, k.isnan(k.add(k.minimum(a0, 1.0), k.minimum(x0, 1.0))))
 
     def finish(value: Buffer, below: float) -> Buffer:
-        value = k.where(all_below, below, k.where(all_above, 1.0 - below, k.where(good, value, math.nan)))
+        value = k.where(all_below, below, k.where(all_above, 1.0 - below, value))
         return k.where(lost, math.nan, value)
 
     return finish(lower, 1.0), finish(upper, 0.0)

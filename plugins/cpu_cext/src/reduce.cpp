@@ -177,30 +177,6 @@ void reduce_nothing(Reduction &job, const Request &q, Array &out) {
                        out.data + i * (ITEMSIZE[out.dtype] / parts), 1);
 }
 
-// The sum of all floats, which lie side by side, in parts of which each is what it is in one go. False on the baseline.
-bool ordered_sum(const Array &x, char *sum) {
-    const OrderedKernel kernel = reduce_kernels().ordered[x.dtype == F64];
-    if (!kernel) return false;
-    const int64_t size = ITEMSIZE[x.dtype], width = 128 / size, part = ORDERED_PART * width, whole = x.size / width * width;
-    if (x.size < 2 * part || num_threads() == 1) {
-        Unlocked free(x.size);
-        kernel(x.data, x.size, true, sum);
-        return true;
-    }
-    const int64_t parts = (whole + part - 1) / part;
-    Scratch<char> room(parts * 128);
-    alignas(64) char last[256] = {};
-    Unlocked free(x.size);
-    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++)
-            kernel(x.data + i * part * size, std::min(part, whole - i * part), false, room + i * 128);
-    });
-    for (int64_t i = 0; i < parts; i++) reduce_kernels().sum[x.dtype].columns(room + i * 128, 1, width, width, last, 0);
-    memcpy(last + 128, x.data + whole * size, static_cast<size_t>((x.size - whole) * size));
-    kernel(last, width + x.size - whole, true, sum);
-    return true;
-}
-
 // Many elements to few, whatever the reduction: x, or its numbers' two parts each for themselves.
 void reduce_into(Array &x, const Request &q, Array &out, bool apart, double divisor) {
     Reduction job;
@@ -211,13 +187,10 @@ void reduce_into(Array &x, const Request &q, Array &out, bool apart, double divi
     job.out = out.data;
     const Recipe &r = job.recipe;
     if (x.size == 0) return reduce_nothing(job, q, out);
-    if (n == x.size && x.contiguous && !r.stage && !apart) {
+    if (n == x.size && x.contiguous && n <= ROW_BLOCK && !r.stage && !apart) {  // few, in one go
         alignas(16) char acc[sizeof(Moments)];
-        if (r.cascade && ordered_sum(x, acc)) return finish_results(job.finish, acc, r.acc_size, 1, out.data, 1);
-        if (n <= ROW_BLOCK) {  // few, in one go
-            r.unit.rows(x.data, n, 1, n, acc);
-            return finish_results(job.finish, acc, r.acc_size, 1, out.data, 1);
-        }
+        r.unit.rows(x.data, n, 1, n, acc);
+        return finish_results(job.finish, acc, r.acc_size, 1, out.data, 1);
     }
     add_axes(job, x, q, apart ? 2 : 1);
     job.run();
@@ -307,7 +280,7 @@ PyObject *sum_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Array &x = only("sum_all", args, n, names);
     if (x.dtype == F32 && x.contiguous && x.size > 0 && x.size <= ROW_BLOCK) {
         Ref out = make(F32, 0, nullptr);
-        if (!ordered_sum(x, out->data)) reduce_kernels().sum[F32].rows(x.data, x.size, 1, x.size, out->data);
+        reduce_kernels().sum[F32].rows(x.data, x.size, 1, x.size, out->data);
         return out.release();
     }
     return reduce(x, {SUM, all_axes(x), false}).release();

@@ -31,65 +31,6 @@ static void complex_columns(const void *from, int64_t count, int64_t step, int64
 }
 template <class T> static constexpr Reducer COMPLEX_PRODUCT = {complex_rows<T>, complex_columns<T>};
 
-// ---- sums in PyTorch's order ----
-
-template <class T> static void ordered(const void *from, int64_t n, bool whole, void *to) {
-    typedef typename part_of<T, 32>::type V;
-    constexpr int L = 32 / sizeof(T), M = 4 * L;
-    const T *p = static_cast<const T *>(from), *end = p + n;
-    const auto at = [](const T *q) __attribute__((always_inline)) {
-        V v;
-        __builtin_memcpy(&v, q, sizeof v);
-        return v;
-    };
-    if (n < L) {  // four chains of elements
-        T total = T(0) + *p;
-        for (int64_t k = 1; k < n; k++) {
-            MORTICE_PLAIN(k);
-            total += p[n < 5 ? k : k + 3 < n ? k + 3 : k + 4 - n];
-        }
-        *static_cast<T *>(to) = total;
-        return;
-    }
-    V a = {}, b = a, c = a, d = a, e = a, f = a, g = a, h = a, above[4], top[4];
-    const int64_t lines = n / M;
-    const bool deep = lines >= 256;
-    if (deep)
-        for (int k = 0; k < 4; k++) above[k] = top[k] = V{};
-    for (int64_t i = 0; i < lines; p += M) {
-        a += at(p), b += at(p + L), c += at(p + 2 * L), d += at(p + 3 * L);
-        if (++i & 15) continue;
-        e += a, f += b, g += c, h += d;
-        a = b = c = d = V{};
-        if (i & 255) continue;
-        above[0] += e, above[1] += f, above[2] += g, above[3] += h;
-        e = f = g = h = V{};
-        if (i & 4095) continue;
-        for (int k = 0; k < 4; k++) top[k] += above[k], above[k] = V{};
-    }
-    a += e, b += f, c += g, d += h;
-    if (deep) {
-        a = (a + above[0]) + top[0], b = (b + above[1]) + top[1];
-        c = (c + above[2]) + top[2], d = (d + above[3]) + top[3];
-    }
-    T *out = static_cast<T *>(to);
-    if (!whole) {
-        const V all[4] = {a, b, c, d};
-        __builtin_memcpy(out, all, sizeof all);
-        return;
-    }
-    for (; p + L <= end; p += L) a += at(p);
-    a = ((a + b) + c) + d;
-    T total = 0, lanes[L];
-    for (; p < end; p++) {
-        MORTICE_PLAIN(p);
-        total += *p;
-    }
-    __builtin_memcpy(lanes, &a, sizeof a);
-    for (int i = 0; i < L; i++) total += lanes[i];
-    *out = total;
-}
-
 // ---- counts ----
 
 static int64_t count_row(const uint8_t *p, int64_t n) {
@@ -170,7 +111,6 @@ constexpr ReduceKernels ALL = {
     MORTICE_RING_KERNELS(Product, COMPLEX_PRODUCT<float>, COMPLEX_PRODUCT<double>),
     MORTICE_ORDER_KERNELS(Max),
     MORTICE_ORDER_KERNELS(Min),
-    {SMALL ? nullptr : ordered<float>, SMALL ? nullptr : ordered<double>},
     {count_rows, count_columns},
     {truth<uint8_t>, truth<uint8_t>, truth<uint16_t>, truth<uint32_t>, truth<uint64_t>, truth<uint8_t>,
      truth<uint16_t>, truth<uint32_t>, truth<uint64_t>, truth<half>, truth<bhalf>, truth<float>, truth<double>,

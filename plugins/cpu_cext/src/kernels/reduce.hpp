@@ -35,15 +35,8 @@ struct Exponents {  // of logsumexp: the largest, and the sum of exp(x - largest
     double top, sum;
 };
 
-// The sum of n floats that lie side by side, one or more, in PyTorch's order: four chains of vectors of 32 bytes, whatever
-// this machine's are. Of a chain 16 are added one by one, then as many such sums, three times; what is left over comes first.
-// Where `whole` is false the four chains are the result, of a number of elements that four vectors divide.
-using OrderedKernel = void (*)(const void *x, int64_t n, bool whole, void *out);
-constexpr int64_t ORDERED_PART = 4096;  // four vectors: as many are one sum of the last level
-
 struct ReduceKernels {
     Reducer sum[DTYPES], prod[DTYPES], max[DTYPES], min[DTYPES];  // without kernels: halves, and complex but for prod
-    OrderedKernel ordered[2];        // float, double; the baseline, which is small rather than like PyTorch, has none
     Reducer count;                   // of bytes that are 0 or 1, in int64
     StageKernel truth[DTYPES];       // x != 0, as bytes
     StageKernel widen[DTYPES];       // halves to float, small integers to int32; nullptr for others
