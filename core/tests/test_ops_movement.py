@@ -196,7 +196,9 @@ def test_what_is_laid_out_row_by_row_can_be_viewed_flat_whatever_it_is_made_of(c
     for given in (x.transpose(0, 1), x.permute(2, 0, 1), x.mT, x[:, :1].expand(2, 5, 4), x[0].expand(3, 3, 4)):
         found = call(given)
         assert found.is_contiguous()
-        mt.testing.assert_close(found.view(-1), call(given.contiguous()).reshape(-1), rtol=3e-7, atol=0)  # sums in another order
+        # Without AVX2 default bodies serve the C extension's networks, and may add up in another order.
+        baseline = mt.default_backend() == "cpu_cext" and not mt.get_default_device().backend.keeps_formats
+        mt.testing.assert_close(found.view(-1), call(given.contiguous()).reshape(-1), rtol=3e-7 * baseline, atol=0)
 
 
 def test_copies_of_an_expanded_tensor_are_laid_out_row_by_row():

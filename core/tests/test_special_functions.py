@@ -288,15 +288,6 @@ def test_zeta_at_its_edges():
     assert zeta(3.0, -4.0) == math.inf and math.isnan(zeta(0.5, 2.0)) and math.isnan(zeta(2.5, -0.5)) and math.isnan(zeta(2.0, math.nan))
 
 
-def test_incomplete_gamma_functions_need_no_second_argument_where_the_first_decides():
-    nan, inf = math.nan, math.inf
-    a, x = mt.tensor([nan, inf, nan, nan, 0.0, inf, -1.0, nan]), mt.tensor([inf, nan, 0.0, 1.0, nan, inf, inf, nan])
-    lower = mt.tensor([1.0, 0.0, 0.0, nan, nan, nan, nan, nan])
-    for dtype in (mt.float32, mt.float64):
-        mt.testing.assert_close(mt.igamma(a.to(dtype), x.to(dtype)), lower.to(dtype), equal_nan=True)
-        mt.testing.assert_close(mt.igammac(a.to(dtype), x.to(dtype)), 1 - lower.to(dtype), equal_nan=True)
-
-
 def test_multiples_that_narrow_integers_do_not_hold_wrap_once_their_sign_is_gone():
     x, y = mt.tensor([100, -128, 127, 12], dtype=mt.int8), mt.tensor([99, 3, 126, -128], dtype=mt.int8)
     assert mt.lcm(x, y).tolist() == [-84, -128, -126, -128]

@@ -262,7 +262,9 @@ def test_results_have_their_channels_last_where_the_operand_has(name):
     expected, got = KEEPING[name](x), KEEPING[name](y)
     assert expected.is_contiguous() and got.is_contiguous(memory_format=mt.channels_last)
     assert not got.is_contiguous()
-    mt.testing.assert_close(got, expected, rtol=1e-14, atol=1e-14)  # default bodies may add up in another order
+    # Without AVX2 default bodies serve the C extension's networks, and may add up in another order.
+    baseline = mt.default_backend() == "cpu_cext" and not mt.get_default_device().backend.keeps_formats
+    mt.testing.assert_close(got, expected, rtol=1e-14 * baseline, atol=1e-14 * baseline)
     if expected.requires_grad:
         expected.square().sum().backward()
         got.square().sum().backward()

@@ -464,7 +464,7 @@ def test_segments_give_gradients_to_what_they_hold(device):
     (grad,) = mt.autograd.grad(mt.segment_reduce(alone, "prod", lengths=lengths).sum(), alone)
     assert str(grad.tolist()) == "[nan, 2.0, 4.0, 3.0]"
     for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
-        with pytest.raises(RuntimeError, match="segment_reduce: expected"):
+        with pytest.raises(RuntimeError, match="(?i)segment_reduce: expected"):
             mt.segment_reduce(x, "sum", **wrong)
 
 
@@ -479,7 +479,7 @@ def test_what_lies_outside_of_all_offsets_takes_no_part(offsets):
 
 @pytest.mark.parametrize("offsets", [[0, 7], [-1, 3], [3, 1]])
 def test_offsets_outside_of_the_data_are_refused(offsets):
-    with pytest.raises(RuntimeError, match="segment_reduce: expected"):
+    with pytest.raises(RuntimeError, match="(?i)segment_reduce: expected"):
         mt.segment_reduce(mt.ones(6), "sum", offsets=mt.tensor(offsets))
 
 
