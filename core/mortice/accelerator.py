@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from importlib import import_module
 from typing import Any
 
@@ -86,29 +87,84 @@ def empty_cache() -> None:
         found.backend.empty_cache(found)
 
 
+def _counts(where: Device) -> dict[str, int]:
+    """Return what a backend counts of a device's memory, in bytes, and what follows from that."""
+    allocated = where.backend.memory_allocated(where)
+    stats = {"allocated": allocated, "reserved": allocated, **where.backend.memory_stats(where)}
+    return {"peak_allocated": stats["allocated"], "peak_reserved": stats["reserved"], **stats}
+
+
 def memory_allocated(device_index: Any = None) -> int:
     """Return the bytes that tensors occupy on the device, 0 without one."""
-    if not is_available():
-        return 0
-    found = _one("memory_allocated", device_index)
-    return int(found.backend.memory_allocated(found))
+    return int(_counts(_one("memory_allocated", device_index))["allocated"]) if is_available() else 0
 
 
-_THERE = {"get_memory_info": "mem_get_info"}  # names that the device's own module has otherwise
-_ASKED = """current_stream get_memory_info max_memory_allocated max_memory_reserved memory_reserved memory_stats
-reset_accumulated_memory_stats reset_peak_memory_stats set_stream""".split()
+def memory_reserved(device_index: Any = None) -> int:
+    """Return the bytes that the backend has taken from the device."""
+    return int(_counts(_one("memory_reserved", device_index))["reserved"])
 
 
-def __getattr__(name: str) -> Any:
-    """Find what the accelerator's own module answers: of its memory, in bytes, and of streams."""
-    if name not in _ASKED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def max_memory_allocated(device_index: Any = None) -> int:
+    """Return the most bytes that tensors have occupied since the peak was reset."""
+    return int(_counts(_one("max_memory_allocated", device_index))["peak_allocated"])
 
-    def ask(*of: Any) -> Any:
-        _one(name)
-        return getattr(get_device_module(), _THERE.get(name, name))(*of)
 
-    return ask
+def max_memory_reserved(device_index: Any = None) -> int:
+    """Return the most bytes that the backend has taken since the peak was reset."""
+    return int(_counts(_one("max_memory_reserved", device_index))["peak_reserved"])
+
+
+def get_memory_info(device_index: Any = None) -> tuple[int, int]:
+    """Return the bytes that are free and the bytes there are in all."""
+    return _free_and_total("accelerator.get_memory_info", _one("get_memory_info", device_index))
+
+
+def _free_and_total(name: str, where: Device) -> tuple[int, int]:
+    """Return both, for the function `name`."""
+    stats = _counts(where)
+    if "free" not in stats or "total" not in stats:
+        raise RuntimeError(f"{name}: backend '{where.backend.name}' does not say how much of {where} is free.")
+    return stats["free"], stats["total"]
+
+
+def memory_stats(device_index: Any = None) -> OrderedDict[str, int]:
+    """Return PyTorch's counts, 0 for what is not counted."""
+    return _listed(_counts(_one("memory_stats", device_index)))
+
+
+def _listed(stats: dict[str, int]) -> OrderedDict[str, int]:
+    """Return counts under PyTorch's names."""
+    parts = [f"{kind}.{pool}" for kind in _EACH for pool in ("all", "large_pool", "small_pool")]
+    names = _ONE + [f"{part}.{when}" for part in parts for when in ("current", "peak", "allocated", "freed")]
+    found = OrderedDict((name, stats.get(name, 0)) for name in sorted(names))
+    for kind in _EACH[:4]:
+        what = "reserved" if kind == "reserved_bytes" else "allocated"
+        found[f"{kind}.all.current"], found[f"{kind}.all.peak"] = stats[what], stats[f"peak_{what}"]
+    return found
+
+
+_EACH = "reserved_bytes allocated_bytes active_bytes requested_bytes inactive_split_bytes allocation segment active inactive_split".split()
+_ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_sync_all_streams".split()
+
+
+def reset_peak_memory_stats(device_index: Any = None) -> None:
+    """Start the peaks anew."""
+    where = _one("reset_peak_memory_stats", device_index)
+    where.backend.reset_peak_memory(where)
+
+
+reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
+def current_stream(device: Any = None) -> Any:
+    """Return the stream that work on the device goes to; types whose module has no streams say so."""
+    where = _one("current_stream", device)
+    return get_device_module(where).current_stream(where)
+
+
+def set_stream(stream: Any) -> None:
+    """Let work on the stream's device go to it."""
+    get_device_module(_one("set_stream")).set_stream(stream)
 
 
 def get_device_module(device: Any = None) -> Any:

@@ -144,16 +144,49 @@ def test_devices_and_their_properties(pretender: Any) -> None:
     assert mt.accelerator.device_count() == 2 and mt.accelerator.memory_allocated() == 100
     with mt.accelerator.device_index(1):
         assert mt.accelerator.current_device_index() == 1 == cuda.current_device()
-    assert mt.accelerator.max_memory_allocated() == cuda.max_memory_allocated() == mt.accelerator.max_memory_allocated("cuda:0")
-    assert mt.accelerator.get_memory_info(1) == cuda.mem_get_info(1) and mt.accelerator.current_stream() == cuda.current_stream()
+
+
+def test_the_accelerator_s_memory_is_that_of_any_type_of_device(pretender: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    accelerator = mt.accelerator
+    assert accelerator.max_memory_allocated() == cuda.max_memory_allocated() == accelerator.max_memory_allocated("cuda:0") == 300
+    assert accelerator.get_memory_info(1) == cuda.mem_get_info(1) == (1000, 4000) and accelerator.memory_reserved(1) == 101
+    assert accelerator.memory_stats() == cuda.memory_stats() and accelerator.memory_stats()["num_ooms"] == 2
+    accelerator.reset_peak_memory_stats()
+    assert accelerator.max_memory_allocated() == 150
+    with cuda.stream(cuda.Stream()) as _:
+        assert accelerator.current_stream() == cuda.current_stream()
 
 
 @no_cuda
-def test_what_the_accelerator_s_module_is_asked_needs_one() -> None:
+def test_a_type_of_device_that_has_no_module_has_memory_too() -> None:
+    np = pytest.importorskip("numpy")
+    from mortice.backends import BackendInfo, NamespaceBackend, plugins
+
+    class Stranger(NamespaceBackend):
+        def memory_allocated(self, device: Any) -> int:
+            return 7
+
+    plugins.register(BackendInfo("stranger", ("npu",), lambda: Stranger(np, {"npu:0": None})))
+    try:
+        accelerator = mt.accelerator
+        assert str(accelerator.current_accelerator()) == "npu"
+        assert accelerator.memory_reserved() == accelerator.max_memory_reserved("npu:0") == accelerator.max_memory_allocated(0) == 7
+        assert accelerator.memory_stats()["allocated_bytes.all.peak"] == 7
+        accelerator.reset_peak_memory_stats()
+        with pytest.raises(RuntimeError, match="accelerator.get_memory_info: backend 'stranger' does not say how much of npu:0 is free"):
+            accelerator.get_memory_info()
+        with pytest.raises(RuntimeError, match="Device 'npu' does not have a corresponding module"):
+            accelerator.current_stream()
+    finally:
+        del plugins.entries()["stranger"]
+        plugins._CACHE.clear()
+
+
+@no_cuda
+def test_the_accelerator_s_memory_needs_one() -> None:
     with pytest.raises(RuntimeError, match=r"accelerator\.max_memory_allocated: expected a device other than the CPU"):
         mt.accelerator.max_memory_allocated()
-    with pytest.raises(AttributeError, match="no attribute 'max_memory'"):
-        getattr(mt.accelerator, "max_memory")  # noqa: B009
+    assert mt.accelerator.memory_allocated() == 0
 
 
 @pytest.mark.seed("CU06")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from mortice.accelerator import _counts, _free_and_total, _listed
 from mortice.backends.plugins import devices_of
 from mortice.backends.services import OutOfMemoryError as OutOfMemoryError
 from mortice.cuda.devices import TYPE, place
@@ -55,29 +56,14 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Return the bytes that are free and the bytes there are in all."""
-    stats = _stats("mem_get_info", device)
-    if "free" not in stats or "total" not in stats:
-        where = place("mem_get_info", device)
-        raise RuntimeError(f"cuda.mem_get_info: backend '{where.backend.name}' does not say how much of {where} is free.")
-    return stats["free"], stats["total"]
+    return _free_and_total("cuda.mem_get_info", place("mem_get_info", device))
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """Return PyTorch's counts, 0 for what is not counted; empty without a CUDA device."""
+    """Return PyTorch's _counts, 0 for what is not counted; empty without a CUDA device."""
     if device is None and not devices_of(TYPE):
         return OrderedDict()
-    stats = _stats("memory_stats", device)
-    parts = [f"{kind}.{pool}" for kind in _EACH for pool in ("all", "large_pool", "small_pool")]
-    names = _ONE + [f"{part}.{when}" for part in parts for when in ("current", "peak", "allocated", "freed")]
-    found = OrderedDict((name, stats.get(name, 0)) for name in sorted(names))
-    for kind in _EACH[:4]:
-        what = "reserved" if kind == "reserved_bytes" else "allocated"
-        found[f"{kind}.all.current"], found[f"{kind}.all.peak"] = stats[what], stats[f"peak_{what}"]
-    return found
-
-
-_EACH = "reserved_bytes allocated_bytes active_bytes requested_bytes inactive_split_bytes allocation segment active inactive_split".split()
-_ONE = "num_alloc_retries num_device_alloc num_device_free num_ooms num_sync_all_streams".split()
+    return _listed(_counts(place("memory_stats", device)))
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
@@ -94,14 +80,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     where.backend.limit_memory(fraction, where)
 
 
-def _stats(name: str, device: Any) -> dict[str, int]:
-    where = place(name, device)
-    allocated = where.backend.memory_allocated(where)
-    stats = {"allocated": allocated, "reserved": allocated, **where.backend.memory_stats(where)}
-    return {"peak_allocated": stats["allocated"], "peak_reserved": stats["reserved"], **stats}
-
-
 def _count(name: str, device: Any, key: str) -> int:
     if device is None and not devices_of(TYPE):
         return 0
-    return int(_stats(name, device)[key])
+    return int(_counts(place(name, device))[key])

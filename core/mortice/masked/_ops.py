@@ -72,12 +72,18 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     return x
 
 
+def _like(fn: Any, made: Any) -> Any:
+    made.__name__ = made.__qualname__ = name = fn.__name__
+    made.__doc__ = f"Return `{name}`, with what `mask` has False read as what changes nothing."
+    return made
+
+
 def _running(fn: Any, fill: int) -> Any:
     def running(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
         dtype = dtype or input.dtype
         return fn(_filled(input, mask, fill), _dims(dim, input.ndim)[0], dtype=dtype).to(dtype)
 
-    return running
+    return _like(fn, running)
 
 
 def _extreme(fn: Any, sign: int, dims: Any = lambda dim, ndim: dim) -> Any:
@@ -87,7 +93,7 @@ def _extreme(fn: Any, sign: int, dims: Any = lambda dim, ndim: dim) -> Any:
         x = _filled(input, mask, lambda x: _lowest(x, sign))
         return fn(x, dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
 
-    return extreme
+    return _like(fn, extreme)
 
 
 def _soft(fn: Any, sign: int) -> Any:
@@ -95,17 +101,13 @@ def _soft(fn: Any, sign: int) -> Any:
         x = _filled(input, mask, lambda x: _lowest(x, sign))
         return fn(x, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
-    return soft
+    return _like(fn, soft)
 
 
 cumsum, cumprod = _running(mortice.cumsum, 0), _running(mortice.cumprod, 1)
 amax, amin = _extreme(mortice.amax, -1, _dims), _extreme(mortice.amin, 1, _dims)
 argmax, argmin = _extreme(mortice.argmax, -1), _extreme(mortice.argmin, 1)  # in the input's dtype
 softmax, log_softmax, softmin = _soft(F.softmax, -1), _soft(F.log_softmax, -1), _soft(F.softmin, 1)
-for _name in ("cumsum", "cumprod", "amax", "amin", "argmax", "argmin", "softmax", "log_softmax", "softmin"):
-    _made = globals()[_name]
-    _made.__name__ = _made.__qualname__ = _name
-    _made.__doc__ = f"Return `{_name}`, with what `mask` has False read as what changes nothing."
 
 
 def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:

@@ -34,10 +34,10 @@ __all__ = [
 # ---- masks ----
 
 
-def _value_tensor(name: str, x: Any, value: Any) -> Any:
-    """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
+def _value_tensor(name: str, x: Any, value: Any, shape: Any = None) -> Any:
+    """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor; for all of `shape`, if that is given."""
     if not isinstance(value, TensorBase):
-        return filled(name, SCALAR, hold(name, value, x.dtype, x.shape if name == "fill" else None), x.dtype, x._device)
+        return filled(name, SCALAR, hold(name, value, x.dtype, shape), x.dtype, x._device)
     if value.shape:
         raise RuntimeError(
             f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
@@ -158,7 +158,7 @@ def fill(input: Any, value: Any) -> Any:
         )
     if input._device.level is not None and input.layout is not strided and not isinstance(value, TensorBase) and value:
         return full_like(input, value)  # where it has any, which is what is compressed
-    return _fill(input, _value_tensor("fill", input, value))
+    return _fill(input, _value_tensor("fill", input, value, input.shape))
 
 
 def zero(input: Any) -> Any:

@@ -125,12 +125,6 @@ inline void call(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, con
                  static_cast<int>(ldc));
 }
 
-template <class T> inline T times(T a, T b) { return a * b; }
-inline cfloat times(cfloat a, cfloat b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-inline cdouble times(cdouble a, cdouble b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-template <class T> inline T plus(T a, T b) { return a + b; }
-inline cfloat plus(cfloat a, cfloat b) { return {a.re + b.re, a.im + b.im}; }
-inline cdouble plus(cdouble a, cdouble b) { return {a.re + b.re, a.im + b.im}; }
 template <class T> inline bool is_zero(T a) { return a == 0; }
 inline bool is_zero(cfloat a) { return a.re == 0 && a.im == 0; }
 inline bool is_zero(cdouble a) { return a.re == 0 && a.im == 0; }

@@ -7,6 +7,14 @@
 
 namespace mortice {
 
+// Of real and complex numbers alike.
+template <class T> inline T times(T a, T b) { return a * b; }
+inline cfloat times(cfloat a, cfloat b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+inline cdouble times(cdouble a, cdouble b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+template <class T> inline T plus(T a, T b) { return a + b; }
+inline cfloat plus(cfloat a, cfloat b) { return {a.re + b.re, a.im + b.im}; }
+inline cdouble plus(cdouble a, cdouble b) { return {a.re + b.re, a.im + b.im}; }
+
 // Load the library; call it with the GIL before anything below. Throws Failed (ImportError) where it is missing.
 void need_blas();
 // A function of the library by its plain name ("dgetrf_", "cblas_sgemv"), nullptr when it has none.

@@ -147,7 +147,8 @@ template <class T> int factor_small(T *at, int64_t m, int64_t n, int *pivots) {
         T *column = at + j * m;
         int64_t best = j;
         for (int64_t i = j + 1; i < m; i++)
-            if (std::fabs(column[i]) > std::fabs(column[best])) best = i;
+            if (column[best] == column[best] && !(std::fabs(column[i]) <= std::fabs(column[best])))
+                best = i;  // the first nan, too: below a 0 it would be lost
         pivots[j] = static_cast<int>(best + 1);
         if (column[best] == 0) {
             if (!code) code = static_cast<int>(j + 1);
@@ -383,10 +384,6 @@ PyObject *inv_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 // ---- determinants ----
 
-template <class T> T multiplied(const T &x, const T &y) {
-    if constexpr (std::is_floating_point_v<T>) return x * y;
-    else return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
 // Multiplied, not negated: the imaginary part of what is real stays 0, and its angle pi.
 template <class T> T parity(bool odd) { return {odd ? -1.f : 1.f}; }
 template <class T> T of_length_1(const T &x) {
@@ -426,8 +423,8 @@ PyObject *det(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     over_factors(x, [&](int64_t i, auto *at, bool odd) {
         using T = std::remove_reference_t<decltype(*at)>;
         T product = at[0];
-        for (int64_t j = 1; j < size; j++) product = multiplied(product, at[j * (size + 1)]);
-        product = multiplied(product, parity<T>(odd));
+        for (int64_t j = 1; j < size; j++) product = times(product, at[j * (size + 1)]);
+        product = times(product, parity<T>(odd));
         reinterpret_cast<T *>(to)[i] = product;
     });
     return out.release();
@@ -446,10 +443,10 @@ PyObject *slogdet(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         T product = of_length_1(at[0]);
         double total = std::log(static_cast<double>(size_of(at[0])));
         for (int64_t j = 1; j < size; j++) {
-            product = multiplied(product, of_length_1(at[j * (size + 1)]));
+            product = times(product, of_length_1(at[j * (size + 1)]));
             total += std::log(static_cast<double>(size_of(at[j * (size + 1)])));
         }
-        product = multiplied(product, parity<T>(odd));
+        product = times(product, parity<T>(odd));
         reinterpret_cast<T *>(signs)[i] = product;
         reinterpret_cast<R *>(logs)[i] = static_cast<R>(total);
     });

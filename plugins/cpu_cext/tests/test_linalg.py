@@ -230,6 +230,11 @@ def test_singular_values(pair, dtype, shape, full):
         close(alone, s, dtype)
 
 
+def test_nan_is_not_lost_below_a_zero(pair, dtype):
+    for x in ([[0, np.nan], [1, 1]], [[np.nan, 0], [0, 1]], [[0, 1], [np.nan, 1]], [[1, 2], [2, np.nan]]):
+        assert np.isnan(pair.numpy(pair.own.det(pair.array(np.array(x, dtype)))))
+
+
 def test_nan_in_one_matrix_leaves_the_others(pair):
     x = random("float64", (2, 3, 3))
     x[0, 1, 1] = np.nan

@@ -63,10 +63,11 @@ def quiet1(ufunc: Any) -> Any:
 
 def _with_number(ufunc: Any, x: Any, y: Any) -> Any:
     """Compute with a number, which counts in full beside 16-bit floats, as in PyTorch: 1e5 * 0.5 is no infinity."""
-    for a in (x, y):  # NumPy would make arrays of these
-        if isinstance(a, (list, tuple, str)):
-            raise TypeError(f"{ufunc.__name__}: expected an array or a number; got {type(a).__name__}.")
-    d = getattr(x, "dtype", None) or y.dtype
+    d = getattr(x, "dtype", None)
+    number = x if d is None else y
+    if isinstance(number, (list, tuple, str)):  # NumPy would make an array of it
+        raise TypeError(f"{ufunc.__name__}: expected an array or a number; got {type(number).__name__}.")
+    d = d or y.dtype
     if d != FLOAT16 and d != BFLOAT16:
         return ufunc(x, y)
     return ufunc(*(a if hasattr(a, "dtype") else np.float32(a) for a in (x, y))).astype(d)
