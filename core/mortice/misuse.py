@@ -49,7 +49,8 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
     while trace is not None and trace.tb_next:
         asking, trace = trace, trace.tb_next
     # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
-    if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):
+    big = isinstance(error, OverflowError)  # which kernels read first
+    if trace is None or not (big or trace.tb_frame.f_globals.get("__name__", "").startswith("mortice.")):
         return None
     frame = trace.tb_frame
     ours = asking.tb_frame.f_globals.get("__name__", "").startswith("mortice.")  # and no program's, which was called back
@@ -65,6 +66,8 @@ def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str
         given = asked.bind(*values[:n], **dict(zip(names, values[n:]))).arguments
     except TypeError:  # there are too few, or too many: Python's own error says which
         return None
+    if big:
+        return _too_big(fn, given)
     if not isinstance(error, AttributeError):
         if found := _mistyped(fn, asked.parameters, given):
             return found
@@ -138,6 +141,15 @@ def _refused(fn: Any, text: str, given: dict[str, Any]) -> TypeError | None:
             found = [n for n, v in given.items() if isinstance(v, (list, tuple)) and any([type(e).__name__ == kind for e in v])]
             if len(found) == 1:
                 return TypeError(f"{fn.__name__}: expected each of `{found[0]}` to be {wanted}; got {kind}.")
+    return None
+
+
+def _too_big(fn: Any, given: dict[str, Any]) -> TypeError | None:
+    """Return the error for the first argument that is, or holds, an integer of more than 64 bits."""
+    for name, value in given.items():
+        for v in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(v, int) and v.bit_length() > 63:
+                return TypeError(f"{fn.__name__}: expected `{name}` to fit 64 bits; got {v}. Overflow when unpacking long long.")
     return None
 
 
