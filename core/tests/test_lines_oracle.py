@@ -114,7 +114,8 @@ t.sparse.spdiags(x.detach(), t.tensor([0, 0]), (3, 3)); t.sparse.spdiags(x.detac
 t.sparse.spdiags(d, t.tensor([[0]]), (3, 3)); t.sparse.spdiags(d, t.tensor([0]), (3,))
 t.sparse.spdiags(d, t.tensor([0]), (3, 3), t.sparse_bsr)
 F.hinge_embedding_loss(t.tensor([1, 2]), t.tensor([1, -1]), 2.5, reduction="sum"); t.clamp(x > 0, x > 1); t.clamp(x > 0, False, 1)
-t.addcdiv(t.tensor([1, 2]), t.tensor([1, 2]), d[:2]); d.polygamma(1); d.clone().polygamma_(2)
+t.arange(300).chunk(t.tensor(2, dtype=t.uint8)); t.addcdiv(t.tensor([1, 2]), t.tensor([1, 2]), d[:2]);
+d.polygamma(1); d.polygamma(t.tensor(2)); t.polygamma(t.tensor([2]), d); t.special.polygamma(t.tensor(2.0), d); d.clone().polygamma_(2)
 t.range(3); t.range(end=3); t.range(start=3); t.arange(stop=3); t.arange(1, end=3); t.arange(start=1, step=2)
 t.vmap(lambda a: t.histc(a, 4, 0, 1))(x.detach()); t.vmap(t.vmap(lambda a: t.linspace(0, end=a, steps=2)))(x.detach()).tolist()
 t.vmap(t._standard_gamma, randomness="different")(x.detach().abs()); t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="same")(d)

@@ -158,7 +158,9 @@ TENSOR_KERNELS.replace("polygamma", lambda n, x: digamma(x) if n == 0 else _poly
 def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
     """Return the nth derivative of digamma."""
     if isinstance(n, TensorBase):
-        raise TypeError("polygamma(): argument 'n' (position 1) must be int, not Tensor")
+        if n.shape or n.dtype.kind not in "ui":
+            raise TypeError("polygamma(): argument 'n' (position 1) must be int, not Tensor")
+        n = int(n)
     if n < 0:
         raise RuntimeError(f"polygamma: polygamma(n, x) does not support negative n. It is {n}.")
     return digamma(input, out=out) if n == 0 else _polygamma(input, n=n, out=out)

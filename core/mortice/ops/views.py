@@ -395,7 +395,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     n = input.shape[axis]
     if n == 0:
         return split_with_sizes(input, [0] * chunks, axis)
-    return pieces(input, axis, _even(n, -(-n // chunks)))
+    return pieces(input, axis, _even(n, -(-n // operator.index(chunks))))
 
 
 @numpy_names
