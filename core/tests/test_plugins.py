@@ -234,7 +234,7 @@ def test_a_backend_without_required_kernels_is_refused_with_the_list(site: Site)
     site.check("partial", f"PluginError: backend partial: required kernels are missing: {missing}.")
 
 
-@pytest.mark.parametrize("dtypes, got", [({"float32"}, "'float32'"), ({mortice.float32}, "mortice.float32")])
+@pytest.mark.parametrize("dtypes, got", [({"float32"}, "'float32'"), ([mortice.float32], "mortice.float32")])
 def test_dtypes_are_mortices_and_those_that_everything_needs_are_among_them(dtypes: Any, got: str) -> None:
     body = dict.fromkeys(REQUIRED_NAMES, lambda *operands: None)
     body |= {"device_names": lambda self: ["cpu"], "dtypes": lambda self, device: dtypes}
