@@ -89,6 +89,8 @@ class Op(Differentiable):
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
         self.observer: Callable[..., None] | None = None
+        if not body.__module__.startswith("mortice."):
+            __getattr__("OPS")  # a name that one of these has must be refused here, not when its family is imported
         if self.name in _ops:
             first = _ops[self.name].fn.__module__
             raise TypeError(f"op {self.name!r} is defined twice: in {first} and in {body.__module__}. Give one of them a `name`.")
