@@ -116,7 +116,9 @@ def run_item(item: Item, subject: Subject) -> Result:
         message = (
             f"{WAITS} {kernel}, which is not written yet." if kernel in subject.backend.unwritten else _shown(error)
         )
-    except Exception as error:  # an error in a check is a failure of the backend or of core, and is shown as such
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a check raises is a failure of the backend or of core, and is shown as such
         outcome, message = FAILED, _shown(error)
     return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)
 
@@ -126,13 +128,17 @@ def _notes(error: BaseException) -> list[str]:
     return [f"{NOTE}{note}" for note in getattr(error, "__notes__", ())]
 
 
-def _shown(error: Exception) -> str:
+def _shown(error: BaseException) -> str:
     """Return an error with where it was raised, by modules: where these lie is nobody's business who reads a scorecard."""
     frames = []
     for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
         code, module = frame.f_code, frame.f_globals.get("__name__", "?")
         frames.append((module, line, code.co_name, linecache.getline(code.co_filename, line)))
-    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_list(frames))}" + "\n".join(_notes(error))
+    try:
+        told = str(error)
+    except Exception as second:  # a class of the library's own
+        told = f"what it says cannot be shown: {type(second).__name__}"
+    return f"{type(error).__name__}: {told}\n{''.join(traceback.format_list(frames))}" + "\n".join(_notes(error))
 
 
 def judge(result: Result, known: dict[str, KnownFailure]) -> Result:

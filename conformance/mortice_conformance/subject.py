@@ -57,7 +57,7 @@ class Subject:
     def wrap(self, buffer: Any, dtype: DType, requires_grad: bool = False) -> Any:
         """Make a tensor of a buffer."""
         shape = self.backend.shape_of(buffer)
-        if not isinstance(shape, tuple):  # it is a key of what is remembered
+        if not isinstance(shape, tuple) or any([type(n) is not int for n in shape]):  # it is a key of what is remembered
             raise Failure(f"shape_of must return a tuple of ints; got {type(shape).__name__} {shape!r}.")
         t = make(buffer, self.device, dtype, Size(shape))
         t._rg = requires_grad

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import mortice
 from mortice.backends import REQUIRED
 from mortice.backends.backend import REQUIRED_COMPLEX
 from mortice.op import OPS
@@ -40,6 +44,18 @@ def test_every_op_has_a_docstring_of_one_sentence(name: str) -> None:
 def test_every_op_has_a_gradient_or_says_why_not(name: str) -> None:
     op = OPS[name]
     assert op.joint is not None or op.formulas or op.no_grad_reason, f"{name}: give it .vjp(...), or .no_grad() with the reason."
+
+
+def test_an_op_that_names_its_kernel_has_no_body_beside_it() -> None:
+    written_twice = [
+        f"{path.name}: {fn.name}"
+        for path in Path(mortice.__file__).parent.glob("ops/*.py")
+        for fn in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(fn, ast.FunctionDef) and len(fn.body) > 1
+        for call in fn.decorator_list
+        if isinstance(call, ast.Call) and "kernel" in [argument.arg for argument in call.keywords]
+    ]
+    assert written_twice == []
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -67,6 +67,7 @@ def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
         ("to_host", lambda right: lambda x: right(x).tobytes(), "to_host must return a HostBuffer; got bytes."),
         ("to_host", lambda right: lambda x: type(right(x))(right(x).view, (), int64), r"to_host gives mortice.int64 \(\) for a buffer"),
         ("shape_of", lambda right: lambda x: list(right(x)), r"shape_of must return a tuple of ints; got list \[2, 3\]."),
+        ("shape_of", lambda right: lambda x: tuple(map(np.int64, right(x))), r"shape_of must return a tuple of ints; got tuple \(np"),
     ],
 )  # fmt: skip
 def test_a_housekeeping_method_that_gives_something_else_is_named(kernel: str, wrong: Any, text: str, monkeypatch: Any) -> None:
@@ -328,6 +329,62 @@ def test_a_kernel_that_writes_over_its_operand_is_named_though_the_hosts_memory_
     given = k.from_host
     text = told(k, "operands-add", monkeypatch, add=add, from_host=from_host)
     assert "kernel add float32 [2, 3]: it wrote over its operand 0." in text
+
+
+def test_a_kernel_whose_results_share_one_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    k, exp = plugins.load("cpu_numpy"), plugins.load("cpu_numpy").exp
+    kept: dict[Any, Any] = {}
+
+    def held(x: Any) -> Any:
+        out = kept.setdefault((x.shape, x.dtype), np.empty_like(x))
+        out[...] = exp(x)
+        return out
+
+    text = told(k, "operands-exp", monkeypatch, exp=held)
+    assert "kernel exp float32 [2, 3]: the next call changed the result. Each has memory of its own." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("where", lambda c, x, y: x if np.shape(x) == c.shape and c.all() else np.where(c, x, y)),
+        ("abs", lambda x: x if x.dtype.kind != "c" and np.equal(x, 1).all() else np.asarray(np.abs(x))),
+        ("multiply", lambda x, y: x if np.shape(y) == np.shape(x) and np.equal(y, 1).all() else np.asarray(np.multiply(x, y))),
+    ],
+)
+def test_a_kernel_that_hands_an_operand_back_where_nothing_is_to_compute_is_named(
+    name: str, kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = told(plugins.load("cpu_numpy"), f"operands-{name}", monkeypatch, **{name: kernel})
+    assert "of ones: a write to its result changed operand" in text and "Return a copy where there is nothing to compute." in text
+
+
+def test_a_reduction_of_the_first_of_its_axes_alone_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    k, prod = plugins.load("cpu_numpy"), plugins.load("cpu_numpy").prod
+
+    def two(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return prod(x, axis=axis[:2] if isinstance(axis, tuple) else axis, keepdims=keepdims)
+
+    text = told(k, "values_and_shapes-prod", monkeypatch, prod=two)
+    assert "[2, 3, 2, 2] axis=(0, 1, 3): expected shape (2,); got (2, 2)." in text
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("of a library's own")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(SystemExit(3), "SystemExit: 3"), (Mute(), "Mute: what it says cannot be shown: ValueError")]
+)
+def test_whatever_a_kernel_raises_costs_its_own_checks_alone(
+    error: BaseException, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def matmul(x: Any, y: Any) -> Any:
+        raise error
+
+    shown = told(plugins.load("cpu_numpy"), "values_and_shapes-matmul", monkeypatch, matmul=matmul)
+    assert text in shown and "due: matmul(x, y): Multiply matrices" in shown
 
 
 def test_a_kernel_that_cannot_take_its_arguments_is_named_with_both_signatures(monkeypatch: pytest.MonkeyPatch) -> None:

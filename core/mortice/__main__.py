@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import sys
+import textwrap
 import warnings
 from typing import Any
 
@@ -138,8 +139,8 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
     for b in found["backends"]:
         origin = " ".join(filter(None, (b["distribution"] or "(this program)", b["version"])))
         lines.append(f"{'*' if b['default'] else ' '} {b['name']}   {origin}   api {b['api']}")
-        for device, names in b["devices"].items():
-            lines.append(f"    {device:<9} {_dtypes(names)}")
+        width = max([9, *map(len, b["devices"])])
+        lines += [f"    {device:<{width}} {_dtypes(names)}" for device, names in b["devices"].items()]
         if not b["devices"]:
             lines.append("    no device here")
         lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
@@ -175,14 +176,8 @@ def _free() -> int:
     return sum(not name.startswith("_") for name in dir(FreeKernels))
 
 
-def _wrapped(names: list[str], width: int = 104) -> list[str]:
-    lines, line = [], ""
-    for name in names:
-        if line and len(line) + len(name) > width:
-            lines.append(f"      {line}")
-            line = ""
-        line += name + " "
-    return [*lines, f"      {line}"] if line else lines
+def _wrapped(names: list[str]) -> list[str]:
+    return textwrap.wrap(" ".join(names), 110, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 if __name__ == "__main__":

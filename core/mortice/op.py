@@ -70,7 +70,8 @@ class Op(Differentiable):
     ) -> None:
         super().__init__()
         self.name = (name or body.__name__).strip("_")
-        self.body, self.result, self.shape, self.kernel, self.dtypes = body, result, shape, kernel, dtypes
+        self.body = body if kernel is None else lambda k, *operands, **attrs: getattr(k, kernel)(*operands, **attrs)
+        self.result, self.shape, self.kernel, self.dtypes = result, shape, kernel, dtypes
         self.view, self.outputs, self.holomorphic, self.check, self.scalars = view, outputs, holomorphic, check, scalars
         self.differentiable = len(outputs) if differentiable is None else differentiable
         self.grad_name = grad_name or "".join(p.title() for p in self.name.split("_")) + "Backward0"
@@ -88,8 +89,10 @@ class Op(Differentiable):
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
         self.observer: Callable[..., None] | None = None
+        if not body.__module__.startswith("mortice."):
+            __getattr__("OPS")  # a name that one of these has must be refused here, not when its family is imported
         if self.name in _ops:
-            first = _ops[self.name].body.__module__
+            first = _ops[self.name].fn.__module__
             raise TypeError(f"op {self.name!r} is defined twice: in {first} and in {body.__module__}. Give one of them a `name`.")
         _ops[self.name] = self
 
@@ -148,7 +151,7 @@ def op(
     Args:
         result: the dtype rule (`promote`, `floating`, `comparison`, ...), by default the operands' common dtype.
         shape: the shape rule `(op name, shapes..., **attributes) -> Size`; None asks the backend afterwards.
-        kernel: the kernel that the body consists of, when it is only that; it is then called directly.
+        kernel: the kernel that computes the op, when one does alone; of the body its parameters and docstring count then.
         dtypes: the kinds (of "buifc") that the op computes in.
         view: the result shares memory with the first operand.
         outputs: names of the outputs, when there are several; the first `differentiable` have gradients.

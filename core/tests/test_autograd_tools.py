@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 import weakref
 from typing import Any
 
@@ -359,6 +361,23 @@ def test_several_gradients_at_once_leave_none_of_their_level_in_a_retained_grad(
     assert rows.tolist() == (mt.eye(3) * 8).tolist() and y.grad is None
     (y * y).sum().backward()
     assert y.grad.tolist() == [4.0, 4.0, 4.0]
+
+
+def test_an_op_by_a_name_of_mortices_own_is_refused_before_its_family_is_loaded():
+    code = """
+import mortice
+from mortice.op import op
+def exp(k, x, /):
+    return k.exp(x)
+try:
+    op()(exp)
+except TypeError as error:
+    print(error)
+print(mortice.exp(mortice.zeros(1)).item(), mortice.neg(mortice.ones(1)).item())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    told = "op 'exp' is defined twice: in mortice.ops.unary and in __main__. Give one of them a `name`."
+    assert done.stdout.splitlines() == [told, "1.0 -1.0"], done.stderr
 
 
 def test_an_op_that_is_declared_wrongly_says_so():

@@ -234,7 +234,7 @@ def test_a_backend_without_required_kernels_is_refused_with_the_list(site: Site)
     site.check("partial", f"PluginError: backend partial: required kernels are missing: {missing}.")
 
 
-@pytest.mark.parametrize("dtypes, got", [({"float32"}, "'float32'"), ({mortice.float32}, "mortice.float32")])
+@pytest.mark.parametrize("dtypes, got", [({"float32"}, "'float32'"), ([mortice.float32], "mortice.float32")])
 def test_dtypes_are_mortices_and_those_that_everything_needs_are_among_them(dtypes: Any, got: str) -> None:
     body = dict.fromkeys(REQUIRED_NAMES, lambda *operands: None)
     body |= {"device_names": lambda self: ["cpu"], "dtypes": lambda self, device: dtypes}
@@ -643,3 +643,13 @@ def test_register_is_for_backends_made_in_the_program() -> None:
             assert (mortice.ones(3) * 2).sum().item() == 6
     finally:
         del plugins.entries()["made_here"]
+
+
+def test_the_listing_has_its_dtypes_in_one_column_and_no_blank_at_an_end() -> None:
+    from mortice.__main__ import text
+
+    one = {"name": "demo", "distribution": "demo", "version": "1.0", "api": 1, "default": False, "libraries": {}, "unwritten": [],
+           "devices": {"demo": ["bool"], "demo_without:0": ["bool"]}, "overridden": list(REQUIRED_NAMES)}  # fmt: skip
+    lines = text({"mortice": "0", "api": 1, "backends": [one], "broken": [], "default": None, "problem": ""}, verbose=True).splitlines()
+    assert len({line.index("bool") for line in lines if line.endswith(" bool")}) == 1
+    assert all(line == line.rstrip() and len(line) <= 110 for line in lines) and sum(REQUIRED_NAMES[-1] in line for line in lines) == 1

@@ -39,7 +39,7 @@ def suite(
                 fn(subject, *value)
             except Skip:
                 raise
-            except Exception as error:
+            except BaseException as error:
                 for rule in filter(None, map(must, due(*value) if due else ())):
                     error.add_note(rule)
                 raise

@@ -80,7 +80,11 @@ def check_whole(subject: Subject) -> None:
     for label, t, start in (("base", base, 0), ("slice", base[1:, 2:], 6), ("transposed", base.transpose(0, 1)[1:], 1),
                             ("row", base[2], 8)):  # fmt: skip
         for view in (t, t.detach()):
-            held = view._typed_storage().tolist()
+            try:
+                held = view._typed_storage().tolist()
+            except RuntimeError as error:
+                error.add_note("whole(x), of a backend with strides: the memory that x is a part of, 1-D, and where in it x begins.")
+                raise
             if held != list(range(12)) or view.storage_offset() != start:
                 raise Failure(f"whole: the {label} begins at {start} of 0 to 11; got {view.storage_offset()} of {held}.")
 

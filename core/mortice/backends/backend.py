@@ -358,4 +358,4 @@ def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
 
 def _dtypes(backend: Any) -> frozenset[DType]:
     names = backend.device_names()
-    return backend.dtypes(backend.device(names[0])) if names else frozenset()
+    return frozenset(backend.dtypes(backend.device(names[0]))) if names else frozenset()

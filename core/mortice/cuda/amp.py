@@ -46,7 +46,7 @@ def custom_bwd(bwd: Any) -> Any:
 
 
 def amp_definitely_not_available() -> bool:
-    """Say that there is no CUDA device."""
+    """Tell whether there is no CUDA device."""
     return not is_available()
 
 

@@ -417,11 +417,11 @@ FREE_LEADING_OPS = {"linear": 1}
 
 def rule_for(k: Any, op: Any) -> Callable[..., Any]:
     """Return what computes an op over a batch."""
+    body = functools.partial(op.body, k)
     if op.view or op.variadic:
-        return functools.partial(op.body, k) if op.kernel is None else getattr(k, op.kernel)
+        return body
     if op.shape is broadcast or op.jvp == "elementwise" or op.name in ELEMENTWISE_OPS:
         return k.elementwise(k.inner.table[op])  # type: ignore[no-any-return]
-    body = functools.partial(op.body, k) if op.kernel is None else getattr(k, op.kernel)
     if op.name in FREE_LEADING_OPS:
         return _free_leading(k, k.inner.table[op], body, FREE_LEADING_OPS[op.name])
     return _or_loop(k, op, body)

@@ -86,13 +86,6 @@ class _ConvNd(Module):
             pairs = [(p, p) for p in self.padding]
         return tuple(n for pair in reversed(pairs) for n in pair)
 
-    def _convolve(self, input: Any, weight: Any, bias: Any) -> Any:
-        convolve = getattr(F, f"conv{self.nd}d")
-        if self.padding_mode != "zeros":
-            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            return convolve(input, weight, bias, self.stride, 0, self.dilation, self.groups)
-        return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-
     def extra_repr(self) -> str:
         parts = [
             str(self.in_channels),
@@ -127,7 +120,10 @@ class _Forward(_ConvNd):
         )
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
-        return self._convolve(input, weight, bias)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
+        return getattr(F, f"conv{self.nd}d")(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Any) -> Any:
         return self._conv_forward(input, self.weight, self.bias)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.nn import functional as F
+from mortice.nn.functional.spatial import _tuple
 from mortice.nn.module import Module
 
 __all__ = [
@@ -21,7 +22,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        self.padding = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * self.nd)
+        self.padding = _tuple(padding, 2 * self.nd)
 
     def forward(self, input: Any) -> Any:
         return F.pad(input, self.padding, self.mode, self.value)

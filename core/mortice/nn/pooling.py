@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.nn import functional as F
+from mortice.nn.functional.spatial import _tuple
 from mortice.nn.module import Module
 
 __all__ = [
@@ -67,9 +68,8 @@ class _MaxUnpoolNd(_Windows):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        spread = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.nd
-        self.kernel_size, self.padding = spread(kernel_size), spread(padding)
-        self.stride = spread(stride if stride is not None else kernel_size)
+        self.kernel_size, self.padding = _tuple(kernel_size, self.nd), _tuple(padding, self.nd)
+        self.stride = _tuple(stride if stride is not None else kernel_size, self.nd)
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         unpool = getattr(F, f"max_unpool{self.nd}d")
@@ -102,9 +102,8 @@ class AvgPool1d(_Windows):
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        single = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,)
-        self.kernel_size, self.padding = single(kernel_size), single(padding)
-        self.stride = single(stride if stride is not None else kernel_size)
+        self.kernel_size, self.padding = _tuple(kernel_size, 1), _tuple(padding, 1)
+        self.stride = _tuple(stride if stride is not None else kernel_size, 1)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input: Any) -> Any:

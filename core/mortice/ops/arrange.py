@@ -81,7 +81,6 @@ def flipud(input: Any) -> Any:
 @op(shape=same, kernel="roll", name="roll", float8="moved")
 def _roll(k: Any, x: Any, /, *, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Shift along axes."""
-    return k.roll(x, shifts=shifts, axes=axes)
 
 
 def _roll_back(k: Any, g: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
@@ -249,7 +248,6 @@ def _at_least_matrix(name: str, x: Any) -> None:
 @op(shape=same, kernel="tril", name="tril")
 def _tril(k: Any, x: Any, /, *, diagonal: int) -> Any:
     """Keep the lower triangles."""
-    return k.tril(x, diagonal=diagonal)
 
 
 _tril.vjp(x=lambda k, g, diagonal: k.tril(g, diagonal=diagonal), jvp="linear")
@@ -258,7 +256,6 @@ _tril.vjp(x=lambda k, g, diagonal: k.tril(g, diagonal=diagonal), jvp="linear")
 @op(shape=same, kernel="triu", name="triu")
 def _triu(k: Any, x: Any, /, *, diagonal: int) -> Any:
     """Keep the upper triangles."""
-    return k.triu(x, diagonal=diagonal)
 
 
 _triu.vjp(x=lambda k, g, diagonal: k.triu(g, diagonal=diagonal), jvp="linear")

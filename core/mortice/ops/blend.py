@@ -22,7 +22,6 @@ _VALUE = in_full(fit_number, 2, 3)  # what multiplies
 @op(result=promote, shape=broadcast, kernel="addcmul", name="addcmul", dtypes="uifc", number=_VALUE)
 def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a * b * value."""
-    return k.addcmul(x, a, b, value)
 
 
 def _times(k: Any, x: Any, value: Any) -> Any:
@@ -66,7 +65,6 @@ def check_value(name: str, value: Any, d: DType) -> Any:
 @op(shape=broadcast, kernel="addcdiv", name="addcdiv", number=_VALUE)
 def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a / b * value."""
-    return k.addcdiv(x, a, b, value)
 
 
 _addcdiv.vjp(
@@ -102,7 +100,6 @@ addcdiv.op = _addcdiv.op  # type: ignore[attr-defined]
 )  # fmt: skip
 def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
     """Interpolate between x and end."""
-    return k.lerp(x, end, weight)
 
 
 _lerp.vjp(

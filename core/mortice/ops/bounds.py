@@ -25,7 +25,6 @@ __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum",
 @op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where", float8="moved")
 def _where(k: Any, condition: Any, x: Any, y: Any, /) -> Any:
     """Choose x where the condition holds, else y; broadcasting."""
-    return k.where(condition, x, y)
 
 
 _where.vjp(
@@ -66,7 +65,6 @@ def _half_at_ties(k: Any, g: Any, x: Any, y: Any, beaten: Any) -> Any:
 @op(result=promote, shape=broadcast, kernel="maximum", dtypes="buif")
 def maximum(k: Any, x: Any, y: Any, /) -> Any:
     """Return the larger of two; nan if either is. Equal values share the gradient."""
-    return k.maximum(x, y)
 
 
 maximum.vjp(
@@ -79,7 +77,6 @@ maximum.vjp(
 @op(result=promote, shape=broadcast, kernel="minimum", dtypes="buif")
 def minimum(k: Any, x: Any, y: Any, /) -> Any:
     """Return the smaller of two; nan if either is. Equal values share the gradient."""
-    return k.minimum(x, y)
 
 
 minimum.vjp(
@@ -131,7 +128,6 @@ fmin.vjp(
 )  # fmt: skip
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
     """Limit x to lo from below, then to hi from above; either may be None."""
-    return k.clip(x, lo, hi)
 
 
 def _clamp_to_x(k: Any, g: Any, x: Any, lo: Any, hi: Any) -> Any:

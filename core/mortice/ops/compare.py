@@ -26,37 +26,31 @@ __all__ = [
 @op(result=comparison, shape=broadcast, kernel="equal", number=wrap_operand, float8="read")
 def eq(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x equals y."""
-    return k.equal(x, y)
 
 
 @op(result=comparison, shape=broadcast, kernel="not_equal", number=wrap_operand, float8="read")
 def ne(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x differs from y; nan differs from everything."""
-    return k.not_equal(x, y)
 
 
 @op(result=comparison, shape=broadcast, kernel="less", dtypes="buif", number=wrap_operand)
 def lt(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x < y."""
-    return k.less(x, y)
 
 
 @op(result=comparison, shape=broadcast, kernel="less_equal", dtypes="buif", number=wrap_operand)
 def le(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x <= y."""
-    return k.less_equal(x, y)
 
 
 @op(result=comparison, shape=broadcast, kernel="greater", dtypes="buif", number=wrap_operand)
 def gt(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x > y."""
-    return k.greater(x, y)
 
 
 @op(result=comparison, shape=broadcast, kernel="greater_equal", dtypes="buif", number=wrap_operand)
 def ge(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x >= y."""
-    return k.greater_equal(x, y)
 
 
 for _fn in (eq, ne, lt, le, gt, ge):
@@ -69,25 +63,21 @@ not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 @op(result=comparison, shape=same, name="isnan", kernel="isnan", dtypes="fc", float8="read")
 def _isnan(k: Any, x: Any, /) -> Any:
     """Tell where x is not a number."""
-    return k.isnan(x)
 
 
 @op(result=comparison, shape=same, kernel="isinf")
 def isinf(k: Any, x: Any, /) -> Any:
     """Tell where x, or a part of it, is infinite."""
-    return k.isinf(x)
 
 
 @op(result=comparison, shape=same, kernel="isfinite")
 def isfinite(k: Any, x: Any, /) -> Any:
     """Tell where x is neither infinite nor nan."""
-    return k.isfinite(x)
 
 
 @op(result=comparison, shape=same, kernel="signbit", dtypes="buif")
 def signbit(k: Any, x: Any, /) -> Any:
     """Tell where the sign is set, that of -0.0 included."""
-    return k.signbit(x)
 
 
 for _fn in (_isnan, isinf, isfinite, signbit):
@@ -185,25 +175,21 @@ def equal(input: Any, other: Any) -> bool:
 @op(result=logical, shape=broadcast, kernel="logical_and")
 def logical_and(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where both are nonzero."""
-    return k.logical_and(x, y)
 
 
 @op(result=logical, shape=broadcast, kernel="logical_or")
 def logical_or(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where at least one is nonzero."""
-    return k.logical_or(x, y)
 
 
 @op(result=logical, shape=broadcast, kernel="logical_xor")
 def logical_xor(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where exactly one is nonzero."""
-    return k.logical_xor(x, y)
 
 
 @op(result=logical, shape=same, kernel="logical_not")
 def logical_not(k: Any, x: Any, /) -> Any:
     """Tell where x is zero."""
-    return k.logical_not(x)
 
 
 for _fn in (logical_and, logical_or, logical_xor, logical_not):
@@ -215,37 +201,31 @@ for _fn in (logical_and, logical_or, logical_xor, logical_not):
 @op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_operand)
 def bitwise_and(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by and; of bools the truth values."""
-    return k.bitwise_and(x, y)
 
 
 @op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_operand)
 def bitwise_or(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by or; of bools the truth values."""
-    return k.bitwise_or(x, y)
 
 
 @op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_operand)
 def bitwise_xor(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by exclusive or; of bools the truth values."""
-    return k.bitwise_xor(x, y)
 
 
 @op(result=promote, shape=same, kernel="bitwise_invert", dtypes="bui")
 def bitwise_not(k: Any, x: Any, /) -> Any:
     """Flip every bit; of bools the truth value."""
-    return k.bitwise_invert(x)
 
 
 @op(result=promote, shape=broadcast, kernel="bitwise_left_shift", dtypes="ui", number=wrap_operand)
 def bitwise_left_shift(k: Any, x: Any, y: Any, /) -> Any:
     """Shift bits to the left; 0 by more bits than there are."""
-    return k.bitwise_left_shift(x, y)
 
 
 @op(result=promote, shape=broadcast, kernel="bitwise_right_shift", dtypes="ui", number=wrap_operand)
 def bitwise_right_shift(k: Any, x: Any, y: Any, /) -> Any:
     """Shift bits to the right, keeping the sign."""
-    return k.bitwise_right_shift(x, y)
 
 
 for _fn in (bitwise_and, bitwise_or, bitwise_xor, bitwise_not, bitwise_left_shift, bitwise_right_shift):

@@ -46,7 +46,6 @@ def _joined(op: Op, d: DType) -> tuple[DType, DType]:
 @op(result=_joined, shape=broadcast, kernel="complex", name="complex", holomorphic=False)
 def _complex(k: Any, x: Any, y: Any, /) -> Any:
     """Join real and imaginary parts."""
-    return k.complex(x, y)
 
 
 _complex.vjp(x=lambda k, g: k.real(g), y=lambda k, g: k.imag(g), jvp="linear")
@@ -80,7 +79,6 @@ def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
 )
 def _real(k: Any, x: Any, /) -> Any:
     """Show the real parts."""
-    return k.real(x)
 
 
 _real.vjp(x=lambda k, g: k.astype(g, k.dtype_of(g).to_complex()), jvp="linear")
@@ -100,7 +98,6 @@ _real.vjp(x=lambda k, g: k.astype(g, k.dtype_of(g).to_complex()), jvp="linear")
 )
 def _imag(k: Any, x: Any, /) -> Any:
     """Show the imaginary parts."""
-    return k.imag(x)
 
 
 _imag.vjp(x=lambda k, g: k.complex(k.zeros_like(g), g), jvp="linear")
@@ -121,7 +118,6 @@ def imag(input: Any) -> Any:
 @op(result=promote, shape=same, kernel="conj", name="conj", holomorphic=False)
 def _conj(k: Any, x: Any, /) -> Any:
     """Mirror at the real axis."""
-    return k.conj(x)
 
 
 _conj.vjp(x=lambda k, g: k.conj(g), jvp="linear")

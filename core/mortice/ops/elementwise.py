@@ -108,7 +108,6 @@ def deprecated(name: str, old: str, new: str) -> None:
 @op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_operand, scalars="alone")
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
-    return k.add(x, y)
 
 
 _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
@@ -178,7 +177,6 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
 )  # fmt: skip
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
-    return k.subtract(x, y)
 
 
 _sub.vjp(x=lambda k, g: g, y=lambda k, g: k.negative(g), jvp="linear")
@@ -211,7 +209,6 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 @op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_operand, 0, 1), scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
-    return k.multiply(x, y)
 
 
 mul.vjp(x=lambda k, g, y: k.multiply(g, y), y=lambda k, g, x: k.multiply(g, x), jvp="bilinear")
@@ -221,7 +218,6 @@ multiply = mul
 @op(result=floating, shape=broadcast, kernel="divide", name="div", number=in_full(fit_number, 0, 1), scalars="alone")
 def _div(k: Any, x: Any, y: Any, /) -> Any:
     """Divide elementwise, broadcasting. Integers give the default float dtype."""
-    return k.divide(x, y)
 
 
 _div.vjp(
@@ -238,7 +234,6 @@ _div.vjp(
 )  # fmt: skip
 def _rdiv(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply the reciprocal of y by x: what `x / y` is where x is no tensor, rounded twice as in PyTorch."""
-    return k.rdivide(x, y)
 
 
 def _rdiv_y(k: Any, g: Any, x: Any, y: Any) -> Any:
@@ -514,7 +509,6 @@ def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
 @op(result=floating, shape=broadcast, kernel="copysign", dtypes="f")
 def copysign(k: Any, x: Any, y: Any, /) -> Any:
     """Give x the sign of y, that of a zero included."""
-    return k.copysign(x, y)
 
 
 copysign.vjp(
@@ -547,7 +541,6 @@ def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
 @op(result=promote, shape=broadcast, kernel="nextafter", dtypes="f")
 def nextafter(k: Any, x: Any, y: Any, /) -> Any:
     """Return the next representable number after x in the direction of y."""
-    return k.nextafter(x, y)
 
 
 nextafter.vjp(x=lambda k, g, x, y: k.where(k.equal(x, y), 0.0, g), y=zeros, jvp="elementwise")

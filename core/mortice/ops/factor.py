@@ -235,7 +235,6 @@ def _lu_shapes(name: str, shape: Size) -> tuple[Size, ...]:
 )  # fmt: skip
 def lu_ex(k: Any, x: Any, /) -> Any:
     """Factor with partial pivoting."""
-    return k.lu_ex(x)
 
 
 def unit_lower(k: Any, packed: Any) -> Any:
@@ -289,7 +288,6 @@ def _batch_only(name: str, shape: Size) -> Size:
 @op(result=full_precision, shape=_batch_only, kernel="det", dtypes="fc", grad_name="LinalgDetBackward0")
 def det(k: Any, x: Any, /) -> Any:
     """Return the determinants."""
-    return k.det(x)
 
 
 def _det_back(k: Any, g: Any, x: Any) -> Any:
@@ -316,7 +314,6 @@ det.vjp(x=_det_back)
 )  # fmt: skip
 def slogdet(k: Any, x: Any, /) -> Any:
     """Return the sign and the logarithm of the size of determinants."""
-    return k.slogdet(x)
 
 
 def _slogdet_back(k: Any, g: Any, x: Any, sign: Any) -> Any:
@@ -394,7 +391,6 @@ def _eigen_shapes(name: str, shape: Size, **attrs: Any) -> tuple[Size, Size]:
 )  # fmt: skip
 def eigh(k: Any, x: Any, /, *, upper: bool) -> Any:
     """Return the eigenvalues and eigenvectors of Hermitian matrices."""
-    return k.eigh(x, upper=upper)
 
 
 def _eigh_back(k: Any, g: Any, values: Any, vectors: Any, upper: bool) -> Any:
@@ -422,7 +418,6 @@ eigh.vjp(x=_eigh_back)
 )  # fmt: skip
 def eig(k: Any, x: Any, /) -> Any:
     """Return the complex eigenvalues and eigenvectors of any square matrices."""
-    return k.eig(x)
 
 
 def _eig_back(k: Any, g: Any, x: Any, values: Any, vectors: Any) -> Any:
@@ -459,7 +454,6 @@ def _svd_shapes(name: str, shape: Size, *, full_matrices: bool) -> tuple[Size, .
 )  # fmt: skip
 def svd(k: Any, x: Any, /, *, full_matrices: bool) -> Any:
     """Return U, the singular values and V^H."""
-    return k.svd(x, full_matrices=full_matrices)
 
 
 def _svd_back(k: Any, g: Any, u: Any, s: Any, vh: Any, x_shape: Any, full_matrices: bool) -> Any:
@@ -520,7 +514,6 @@ def _values_shape(name: str, shape: Size) -> Size:
 )  # fmt: skip
 def svdvals(k: Any, x: Any, /) -> Any:
     """Return the singular values."""
-    return k.svdvals(x)
 
 
 def _svdvals_back(k: Any, g: Any, x: Any) -> Any:

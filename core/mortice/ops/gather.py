@@ -36,7 +36,6 @@ def _gathered(name: str, shape: Size, indices: Size, *, axis: int) -> Size:
 @op(shape=_gathered, fixed=("indices",), kernel="gather", name="gather")
 def _gather(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     """Read, for each index, the element at that place along an axis."""
-    return k.gather(x, indices, axis=axis)
 
 
 def gather_back(k: Any, g: Any, x_shape: Any, indices: Any, axis: int) -> Any:
@@ -56,7 +55,6 @@ TENSOR_KERNELS.replace("take_along_axis", _kernel_take_along_axis)
 @op(shape=same, fixed=("indices",), kernel="scatter_add", name="scatter_add")
 def _scatter_add(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Add each value at its index along an axis."""
-    return k.scatter_add(x, indices, values, axis=axis)
 
 
 _scatter_add.vjp(
@@ -67,7 +65,6 @@ _scatter_add.vjp(
 @op(shape=same, fixed=("indices",), kernel="scatter_write", name="scatter_write", grad_name="ScatterBackward0")
 def _scatter(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Write each value at its index along an axis."""
-    return k.scatter_write(x, indices, values, axis=axis)
 
 
 def _scatter_back(k: Any, g: Any, indices: Any, axis: int) -> Any:

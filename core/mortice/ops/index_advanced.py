@@ -25,7 +25,6 @@ def _taken(name: str, shape: Size, indices: Size, *, axis: int) -> Size:
 @op(shape=_taken, fixed=("indices",), kernel="take", name="take", grad_name="IndexBackward0", float8="moved")
 def _take(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     """Pick positions (1-D) along an axis."""
-    return k.take(x, indices, axis=axis)
 
 
 _take.vjp(
@@ -36,7 +35,6 @@ _take.vjp(
 @op(shape=same, fixed=("indices",), kernel="index_add", name="index_add")
 def _index_add(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Add slices of `values` at positions (1-D) along an axis; repeated positions add up."""
-    return k.index_add(x, indices, values, axis=axis)
 
 
 _index_add.vjp(
@@ -47,7 +45,6 @@ _index_add.vjp(
 @op(shape=same, fixed=("indices",), kernel="index_write", name="index_write", grad_name="IndexPutBackward0", float8="moved")
 def _index_write(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Replace slices at positions (1-D) along an axis; of a repeated position the last write stays."""
-    return k.index_write(x, indices, values, axis=axis)
 
 
 _index_write.vjp(

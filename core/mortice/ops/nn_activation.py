@@ -35,7 +35,6 @@ __all__ = [
 @op(shape=same, kernel="relu", dtypes="uif")
 def relu(k: Any, x: Any, /) -> Any:
     """Replace what is negative by 0."""
-    return k.relu(x)
 
 
 relu.vjp(x=lambda k, g, out: k.relu_grad(g, out), jvp="elementwise", zero_again=True)
@@ -71,7 +70,6 @@ def relu6(input: Any) -> Any:
 @op(shape=same, kernel="leaky_relu", name="leaky_relu", dtypes="f")
 def _leaky_relu(k: Any, x: Any, /, *, slope: float) -> Any:
     """Multiply what is negative by a slope."""
-    return k.leaky_relu(x, slope=slope)
 
 
 _leaky_relu.vjp(x=lambda k, g, x, slope: k.leaky_relu_grad(g, x, slope=slope), jvp="elementwise", zero_again=True)
@@ -85,7 +83,6 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
 @op(shape=broadcast, kernel="prelu", name="prelu_kernel", dtypes="f", scalars=False)
 def _prelu(k: Any, x: Any, weight: Any, /) -> Any:
     """Multiply what is negative by a weight, broadcasting."""
-    return k.prelu(x, weight)
 
 
 _prelu.vjp(
@@ -145,7 +142,6 @@ def threshold(input: Any, threshold: float, value: float, *, out: Any = None) ->
 @op(shape=same, kernel="hardshrink", name="hardshrink", dtypes="f")
 def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    return k.hardshrink(x, lambd=lambd)
 
 
 _hardshrink.vjp(
@@ -164,7 +160,6 @@ def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
 @op(shape=same, kernel="softshrink", name="softshrink", dtypes="f")
 def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Move towards 0 by lambd, no further than 0."""
-    return k.softshrink(x, lambd=lambd)
 
 
 _softshrink.vjp(
@@ -184,7 +179,6 @@ def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
 @op(shape=same, kernel="hardsigmoid", dtypes="f")
 def hardsigmoid(k: Any, x: Any, /) -> Any:
     """Compute x / 6 + 1 / 2, limited to [0, 1]."""
-    return k.hardsigmoid(x)
 
 
 hardsigmoid.vjp(x=lambda k, g, x: k.hardsigmoid_grad(g, x), jvp="elementwise")
@@ -193,7 +187,6 @@ hardsigmoid.vjp(x=lambda k, g, x: k.hardsigmoid_grad(g, x), jvp="elementwise")
 @op(shape=same, kernel="hardswish", dtypes="f")
 def hardswish(k: Any, x: Any, /) -> Any:
     """Compute x times its hardsigmoid."""
-    return k.hardswish(x)
 
 
 hardswish.vjp(x=lambda k, g, x: k.hardswish_grad(g, x), jvp="elementwise")
@@ -204,7 +197,6 @@ hardswish.vjp(x=lambda k, g, x: k.hardswish_grad(g, x), jvp="elementwise")
 @op(shape=same, kernel="silu", dtypes="fc")
 def silu(k: Any, x: Any, /) -> Any:
     """Compute x * sigmoid(x)."""
-    return k.silu(x)
 
 
 silu.vjp(x=lambda k, g, x: k.silu_grad(g, x), jvp="elementwise")
@@ -213,7 +205,6 @@ silu.vjp(x=lambda k, g, x: k.silu_grad(g, x), jvp="elementwise")
 @op(shape=same, kernel="gelu", name="gelu", dtypes="f")
 def _gelu(k: Any, x: Any, /, *, approximate: str) -> Any:
     """Compute x times the normal distribution function of x."""
-    return k.gelu(x, approximate=approximate)
 
 
 _gelu.vjp(x=lambda k, g, x, approximate: k.gelu_grad(g, x, approximate=approximate), jvp="elementwise")
@@ -229,7 +220,6 @@ def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
 @op(shape=same, kernel="elu", name="elu", dtypes="f")
 def _elu(k: Any, x: Any, /, *, alpha: float, scale: float, input_scale: float) -> Any:
     """Compute scale * x above 0 and scale * alpha * (exp(input_scale * x) - 1) below."""
-    return k.elu(x, alpha=alpha, scale=scale, input_scale=input_scale)
 
 
 _elu.vjp(
@@ -288,7 +278,6 @@ logsigmoid.vjp(x=lambda k, g, x: k.logsigmoid_grad(g, x), jvp="elementwise")
 @op(shape=same, kernel="mish", dtypes="f")
 def mish(k: Any, x: Any, /) -> Any:
     """Compute x * tanh(softplus(x))."""
-    return k.mish(x)
 
 
 mish.vjp(x=lambda k, g, x: k.mish_grad(g, x), jvp="elementwise")
@@ -341,7 +330,6 @@ def glu(input: Any, dim: int = -1) -> Any:
 @op(shape=same, kernel="softmax", name="softmax", dtypes="f")
 def _softmax(k: Any, x: Any, /, *, axis: int) -> Any:
     """Exponentiate and divide by the sum along an axis."""
-    return k.softmax(x, axis=axis)
 
 
 _softmax.vjp(x=lambda k, g, out, axis: k.softmax_grad(g, out, axis=axis))
@@ -350,7 +338,6 @@ _softmax.vjp(x=lambda k, g, out, axis: k.softmax_grad(g, out, axis=axis))
 @op(shape=same, kernel="log_softmax", name="log_softmax", dtypes="f")
 def _log_softmax(k: Any, x: Any, /, *, axis: int) -> Any:
     """Take the logarithm of softmax, stably."""
-    return k.log_softmax(x, axis=axis)
 
 
 _log_softmax.vjp(x=lambda k, g, out, axis: k.log_softmax_grad(g, out, axis=axis))
@@ -382,7 +369,6 @@ def log_softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = 
 @op(shape=same, kernel="dropout", name="dropout", dtypes="fc", fixed=("keep",), grad_name="MulBackward0")
 def _dropout(k: Any, x: Any, keep: Any, /, *, p: float) -> Any:
     """Zero what is not kept and scale the rest by 1 / (1 - p)."""
-    return k.dropout(x, keep, p=p)
 
 
 _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")

@@ -41,7 +41,6 @@ def _name_by_parts(node: Any) -> str:
 @op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0", grad_name_of=_name_by_parts)
 def _linear(k: Any, x: Any, w: Any, b: Any = None, /) -> Any:
     """Compute x W^T + b for any leading dims."""
-    return k.linear(x, w, b)
 
 
 # A formula each: a frozen weight keeps no input, and the first layer's weight may be stepped before backward.
@@ -144,7 +143,6 @@ def _attention(
     dropout_p: float,
 ) -> Any:  # fmt: skip
     """Return the values weighted by the softmax of the scores, and each query's log of the sum of exponentials."""
-    return k.attention(query, key, value, mask, keep, causal=causal, scale=scale, dropout_p=dropout_p)
 
 
 def _attention_back(

@@ -115,9 +115,6 @@ def _conv_weight_grad(
     k: Any, y: Any, x: Any, /, *, w_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
     """Correlate (N, C, *sizes) with (N, O, *counts), summed over the batch, into filters of `w_shape`."""
-    return k.conv_weight_grad(
-        y, x, w_shape=w_shape, stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
 
 
 _conv_weight_grad.vjp(
@@ -380,7 +377,6 @@ def _columns_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any
 @op(shape=_columns_shape, kernel="unfold", name="im2col", dtypes="buifc", grad_name="Im2ColBackward0")
 def _im2col(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     """Gather the sliding blocks of (N, C, *sizes) as columns (N, C * taps, windows)."""
-    return k.unfold(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
 _im2col.vjp(
@@ -403,7 +399,6 @@ def _col2im(
     k: Any, x: Any, /, *, output_size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
 ) -> Any:
     """Add columns (N, C * taps, windows) up where their blocks lie."""
-    return k.fold(x, output_size=output_size, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
 _col2im.vjp(

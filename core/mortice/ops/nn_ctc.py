@@ -40,7 +40,6 @@ def _ctc_loss(
     k: Any, log_probs: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, *, blank: int, zero_infinity: bool
 ) -> Any:
     """Return each sample's negative log-likelihood of its labels, and what backward reads."""
-    return k.ctc_loss(log_probs, labels, input_lengths, target_lengths, blank=blank, zero_infinity=zero_infinity)
 
 
 _ctc_loss.vjp(

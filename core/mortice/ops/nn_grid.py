@@ -30,7 +30,6 @@ def _sampled(name: str, x: Size, grid: Size, **attrs: Any) -> Size:
 )  # fmt: skip
 def _grid_sample(k: Any, x: Any, grid: Any, /, *, mode: str, padding: str, align_corners: bool) -> Any:
     """Return (N, C, *out): x between its elements, at the points of the grid."""
-    return k.grid_sample(x, grid, mode=mode, padding=padding, align_corners=align_corners)
 
 
 def _grid_sample_back(

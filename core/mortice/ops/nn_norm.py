@@ -63,7 +63,6 @@ def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
 )  # fmt: skip
 def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps: float) -> Any:
     """Normalise each channel by the batch's own statistics; also return these."""
-    return k.batch_norm(x, weight, bias, eps=eps)
 
 
 _batch_norm.vjp(
@@ -84,7 +83,6 @@ def _batch_norm_eval(
     k: Any, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, /, *, eps: float
 ) -> Any:
     """Normalise each channel by given statistics."""
-    return k.batch_norm_eval(x, mean, var, weight, bias, eps=eps)
 
 
 _batch_norm_eval.vjp(
@@ -105,7 +103,6 @@ def _row_shapes(name: str, x: Size, *rest: Any, ndim: int, **attrs: Any) -> Any:
 )  # fmt: skip
 def _layer_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, ndim: int, eps: float) -> Any:
     """Normalise each row of the last `ndim` axes; also return its statistics."""
-    return k.layer_norm(x, weight, bias, ndim=ndim, eps=eps)
 
 
 _layer_norm.vjp(
@@ -121,7 +118,6 @@ _layer_norm.vjp(
 )  # fmt: skip
 def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:
     """Divide each row of the last `ndim` axes by its root mean square; also return its inverse."""
-    return k.rms_norm(x, weight, ndim=ndim, eps=eps)
 
 
 _rms_norm.vjp(
@@ -140,7 +136,6 @@ def _group_shapes(name: str, x: Size, *rest: Any, groups: int, **attrs: Any) -> 
 )  # fmt: skip
 def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, groups: int, eps: float) -> Any:
     """Normalise groups of channels of each sample; also return their statistics."""
-    return k.group_norm(x, weight, bias, groups=groups, eps=eps)
 
 
 _group_norm.vjp(

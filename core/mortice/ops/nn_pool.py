@@ -71,7 +71,6 @@ def _by_dims(name: str, rest: str = "") -> Callable[[Any], str]:
 )  # fmt: skip
 def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Return each window's maximum and its flat position among the spatial elements."""
-    return k.max_pool(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
 
 
 _max_pool.vjp(
@@ -91,7 +90,6 @@ def _max_pool_values(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
     """Return each window's maximum alone."""
-    return k.max_pool_values(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
 
 
 _max_pool_values.no_grad("it is used where nobody asks for a gradient; `max_pool` is the other one")
@@ -104,7 +102,6 @@ def _given_x(name: str, y: Size, *rest: Any, x_shape: Any, **attrs: Any) -> Size
 @op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",))
 def _max_pool_grad(k: Any, y: Any, indices: Any, /, *, x_shape: Any, ndim: int) -> Any:
     """Add each element at its flat position over the last `ndim` axes of zeros."""
-    return k.max_pool_grad(y, indices, x_shape=x_shape, ndim=ndim)
 
 
 _max_pool_grad.vjp(y=lambda k, g, indices, ndim: k.max_pool_take(g, indices, ndim=ndim), jvp="linear")
@@ -117,7 +114,6 @@ def _places(name: str, x: Size, indices: Size, **attrs: Any) -> Size:
 @op(shape=_places, kernel="max_pool_take", name="max_pool_take", dtypes="f", fixed=("indices",))
 def _max_pool_take(k: Any, x: Any, indices: Any, /, *, ndim: int) -> Any:
     """Read the elements at flat positions over the last `ndim` axes."""
-    return k.max_pool_take(x, indices, ndim=ndim)
 
 
 _max_pool_take.vjp(
@@ -137,10 +133,6 @@ def _avg_pool(
     divisor_override: Any,
 ) -> Any:  # fmt: skip
     """Return each window's mean."""
-    return k.avg_pool(
-        x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-        divisor_override=divisor_override,
-    )  # fmt: skip
 
 
 _avg_pool.vjp(
@@ -159,10 +151,6 @@ def _avg_pool_grad(
     divisor_override: Any,
 ) -> Any:  # fmt: skip
     """Spread each element evenly over its window."""
-    return k.avg_pool_grad(
-        y, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad, divisor_override=divisor_override,
-    )  # fmt: skip
 
 
 _avg_pool_grad.vjp(
@@ -184,7 +172,6 @@ def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
 )  # fmt: skip
 def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the means of windows that cut the last axes into `output_size` parts."""
-    return k.adaptive_avg_pool(x, output_size=output_size)
 
 
 def _filled(k: Any, g: Any, kind: str, nd: int) -> Any:
@@ -211,7 +198,6 @@ _adaptive_avg_pool.vjp(
 @op(shape=_given_x, kernel="adaptive_avg_pool_grad", name="adaptive_avg_pool_grad", dtypes="f")
 def _adaptive_avg_pool_grad(k: Any, y: Any, /, *, x_shape: Any, output_size: Any) -> Any:
     """Spread each element evenly over its part."""
-    return k.adaptive_avg_pool_grad(y, x_shape=x_shape, output_size=output_size)
 
 
 _adaptive_avg_pool_grad.vjp(
@@ -225,7 +211,6 @@ _adaptive_avg_pool_grad.vjp(
 )  # fmt: skip
 def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""
-    return k.adaptive_max_pool(x, output_size=output_size)
 
 
 _adaptive_max_pool.vjp(

@@ -39,7 +39,6 @@ def _by_mode(node: Any) -> str:
 )
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""
-    return k.pad_border(x, widths=widths, mode=mode, value=value)
 
 
 def _pad_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: Any) -> Any:
@@ -59,7 +58,6 @@ def _unpadded(name: str, x: Size, *, widths: Any, mode: str) -> Size:
 @op(shape=_unpadded, kernel="pad_border_grad", name="pad_border_grad")
 def _pad_border_grad(k: Any, x: Any, /, *, widths: Any, mode: str) -> Any:
     """Add each border element to the element that it repeats."""
-    return k.pad_border_grad(x, widths=widths, mode=mode)
 
 
 _pad_border_grad.vjp(x=lambda k, g, widths, mode: k.pad_border(g, widths=widths, mode=mode, value=0), jvp="linear")
@@ -164,9 +162,6 @@ def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
 ) -> Any:
     """Resample the spatial axes of (N, C, *sizes) to `size`."""
-    return k.interpolate(
-        x, size=size, mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
-    )
 
 
 _interpolate.vjp(
@@ -186,9 +181,6 @@ def _interpolate_grad(
     k: Any, y: Any, /, *, x_shape: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
 ) -> Any:
     """Give each input element the values of the samples that it took part in."""
-    return k.interpolate_grad(
-        y, x_shape=x_shape, mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
-    )
 
 
 _interpolate_grad.vjp(

@@ -51,7 +51,6 @@ def _rnn_layer(
     activation: str,
 ) -> Any:  # fmt: skip
     """Run h = activation(W_ih x + W_hh h + b) through sequences; return every h and the last ones."""
-    return k.rnn_layer(x, h0, w_ih, w_hh, bias, batch_sizes=batch_sizes, reverse=reverse, activation=activation)
 
 
 def _rnn_back(
@@ -80,7 +79,6 @@ def _lstm_layer(
     batch_sizes: Sequence[int], reverse: bool,
 ) -> Any:  # fmt: skip
     """Run an LSTM through sequences; return every h, the last h and c, and what backward reads."""
-    return k.lstm_layer(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes=batch_sizes, reverse=reverse)
 
 
 def _lstm_back(
@@ -111,7 +109,6 @@ def _gru_layer(
     reverse: bool,
 ) -> Any:  # fmt: skip
     """Run a GRU through sequences; return every h, the last ones, and what backward reads."""
-    return k.gru_layer(x, h0, w_ih, w_hh, b_ih, b_hh, batch_sizes=batch_sizes, reverse=reverse)
 
 
 def _gru_back(

@@ -20,7 +20,6 @@ __all__ = ["frexp", "gcd", "lcm"]
 )  # fmt: skip
 def _frexp(k: Any, x: Any, /) -> Any:
     """Take floats apart into mantissa and exponent."""
-    return k.frexp(x)
 
 
 def _frexp_back(k: Any, g: Any, exponent: Any) -> Any:
@@ -38,13 +37,11 @@ def frexp(input: Any, *, out: Any = None) -> Any:
 @op(result=promote, shape=broadcast, kernel="gcd", dtypes="ui")
 def gcd(k: Any, x: Any, y: Any, /) -> Any:
     """Return the greatest common divisor, not negative; of two zeros 0."""
-    return k.gcd(x, y)
 
 
 @op(result=promote, shape=broadcast, kernel="lcm", dtypes="ui")
 def lcm(k: Any, x: Any, y: Any, /) -> Any:
     """Return the least common multiple, not negative; 0 beside a zero."""
-    return k.lcm(x, y)
 
 
 for _fn in (gcd, lcm):

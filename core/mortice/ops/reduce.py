@@ -131,7 +131,6 @@ def _numbered(name: str) -> Callable[[Any], str]:
 @op(result=accumulate, shape=reduced, kernel="sum", name="sum", grad_name_of=_numbered("Sum"))
 def _sum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Add up."""
-    return k.sum(x, axis=axis, keepdims=keepdims)
 
 
 _sum.vjp(x=lambda k, g, x_shape, axis, keepdims: spread(k, g, x_shape, axis, keepdims), jvp="linear")
@@ -141,7 +140,6 @@ TENSOR_KERNELS.replace("sum", kernel_of(_sum))
 @op(result=accumulate, shape=to_scalar, kernel="sum_all", name="sum_all", grad_name="SumBackward0")
 def _total(k: Any, x: Any, /) -> Any:
     """Add up all elements: `sum` without arguments, an op of its own since handling attributes costs half as much again."""
-    return k.sum_all(x)
 
 
 _total.vjp(x=lambda k, g, x_shape: k.broadcast_to(g, x_shape), jvp="linear")
@@ -201,7 +199,6 @@ def others_product(k: Any, x: Any, axis: int) -> Any:
 @op(result=accumulate, shape=reduced, kernel="prod", name="prod", grad_name_of=_numbered("Prod"))
 def _prod(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Multiply up."""
-    return k.prod(x, axis=axis, keepdims=keepdims)
 
 
 def _prod_back(k: Any, g: Any, x: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
@@ -240,7 +237,6 @@ def _averages(op: Op, d: DType) -> tuple[DType, DType]:
 @op(result=_averages, shape=reduced, kernel="mean", name="mean", grad_name_of=_numbered("Mean"))
 def _mean(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Average."""
-    return k.mean(x, axis=axis, keepdims=keepdims)
 
 
 def _mean_back(k: Any, g: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
@@ -280,7 +276,6 @@ def _no_complex(name: str, x: Any) -> None:
 @op(result=accumulate, shape=reduced, kernel="nansum", name="nansum", dtypes="f", grad_name="NansumBackward0")
 def _nansum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Add up floats, counting nan as 0."""
-    return k.nansum(x, axis=axis, keepdims=keepdims)
 
 
 def _nansum_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: Any) -> Any:
@@ -331,19 +326,16 @@ def nanmean(
 @op(result=comparison, shape=reduced, kernel="any", name="any", float8="read")
 def _any(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Tell whether any element is nonzero."""
-    return k.any(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=comparison, shape=reduced, kernel="all", name="all", float8="read")
 def _all(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Tell whether every element is nonzero."""
-    return k.all(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=index_rule, shape=reduced, kernel="count_nonzero", name="count_nonzero")
 def _count_nonzero(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Count the elements that are not zero."""
-    return k.count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_any, _all, _count_nonzero):
@@ -408,13 +400,11 @@ def _share_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, keep
 @op(result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif", grad_name="MaxBackward1")
 def _amax(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the largest."""
-    return k.max(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif", grad_name="MinBackward1")
 def _amin(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the smallest."""
-    return k.min(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_amax, _amin):
@@ -479,13 +469,11 @@ def _reduced_one(name: str, shape: Size, *, axis: Any, keepdims: bool) -> Size:
 @op(result=index_rule, shape=_reduced_one, kernel="argmax", name="argmax", dtypes="buif")
 def _argmax(k: Any, x: Any, /, *, axis: int | None, keepdims: bool) -> Any:
     """Find the first largest element, or the first nan."""
-    return k.argmax(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=index_rule, shape=_reduced_one, kernel="argmin", name="argmin", dtypes="buif")
 def _argmin(k: Any, x: Any, /, *, axis: int | None, keepdims: bool) -> Any:
     """Find the first smallest element, or the first nan."""
-    return k.argmin(x, axis=axis, keepdims=keepdims)
 
 
 def _position_kernel(fn: Any) -> Callable[..., Any]:
@@ -542,14 +530,12 @@ PAIR = ("values", "indices")
     grad_name="MaxBackward0")  # fmt: skip
 def _max_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the largest along an axis and where it is."""
-    return k.max_dim(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, kernel="min_dim", name="min_dim", dtypes="buif",
     grad_name="MinBackward0")  # fmt: skip
 def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the smallest along an axis and where it is."""
-    return k.min_dim(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_max_dim, _min_dim):

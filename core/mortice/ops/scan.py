@@ -62,7 +62,6 @@ def _along(fn: Any, name: str, input: Any, dim: int, dtype: DType | None, out: A
 @op(result=accumulate, shape=same, kernel="cumulative_sum", name="cumsum")
 def _cumsum(k: Any, x: Any, /, *, axis: int) -> Any:
     """Add up along an axis."""
-    return k.cumulative_sum(x, axis=axis)
 
 
 _cumsum.vjp(x=lambda k, g, axis: k.flip(k.cumulative_sum(k.flip(g, axis), axis=axis), axis), jvp="linear")
@@ -78,7 +77,6 @@ def cumsum(input: Any, dim: int, *, dtype: DType | None = None, out: Any = None)
 @op(result=accumulate, shape=same, kernel="cumulative_prod", name="cumprod")
 def _cumprod(k: Any, x: Any, /, *, axis: int) -> Any:
     """Multiply up along an axis."""
-    return k.cumulative_prod(x, axis=axis)
 
 
 def _cumprod_back(k: Any, g: Any, x: Any, out: Any, axis: int) -> Any:
@@ -100,7 +98,6 @@ def cumprod(input: Any, dim: int, *, dtype: DType | None = None, out: Any = None
 @op(result=promote, shape=same, kernel="logcumsumexp", name="logcumsumexp", dtypes="fc")
 def _logcumsumexp(k: Any, x: Any, /, *, axis: int) -> Any:
     """Take the logarithm of running sums of exponentials."""
-    return k.logcumsumexp(x, axis=axis)
 
 
 def _ratio(k: Any, x: Any, y: Any) -> Any:
@@ -127,13 +124,11 @@ def logcumsumexp(input: Any, dim: int, *, out: Any = None) -> Any:
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, kernel="cumulative_max", name="cummax", dtypes="buif")
 def _cummax(k: Any, x: Any, /, *, axis: int) -> Any:
     """Return the largest so far and where it was."""
-    return k.cumulative_max(x, axis=axis)
 
 
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, kernel="cumulative_min", name="cummin", dtypes="buif")
 def _cummin(k: Any, x: Any, /, *, axis: int) -> Any:
     """Return the smallest so far and where it was."""
-    return k.cumulative_min(x, axis=axis)
 
 
 for _fn in (_cummax, _cummin):

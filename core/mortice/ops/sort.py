@@ -37,7 +37,6 @@ _FEW_PAIRS = 4096  # `isin` compares so many sooner than it sorts
 @op(result=index_rule, shape=same, kernel="argsort", name="argsort", dtypes="buif")
 def _argsort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Return the order that sorts along an axis."""
-    return k.argsort(x, axis=axis, descending=descending)
 
 
 _argsort.no_grad("its result is positions")
@@ -130,7 +129,6 @@ def _as_second(name: str, shape: Size, values: Size, *, side: str) -> Size:
 @op(result=index_rule, shape=_as_second, kernel="searchsorted", name="searchsorted", dtypes="uif")
 def _searchsorted(k: Any, x: Any, values: Any, /, *, side: str) -> Any:
     """Find where values go in sorted rows."""
-    return k.searchsorted(x, values, side=side)
 
 
 _searchsorted.no_grad("its result is positions")
@@ -242,7 +240,6 @@ def _with_positions(op: Op, d: DType) -> tuple[DType, Any]:
     kernel="unique_all", name="unique_all", dtypes="buif")  # fmt: skip
 def _unique_all(k: Any, x: Any, /) -> Any:
     """Return the distinct values sorted, their first positions, each element's place among them, and counts."""
-    return k.unique_all(x)
 
 
 @op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), differentiable=1,

@@ -31,7 +31,6 @@ def _bell(k: Any, g: Any, x: Any, scale: float) -> Any:
 @op(result=floating, shape=same, kernel="erf", dtypes="f")
 def erf(k: Any, x: Any, /) -> Any:
     """Return the error function."""
-    return k.erf(x)
 
 
 erf.vjp(x=lambda k, g, x: _bell(k, g, x, 2 / math.sqrt(math.pi)), jvp="elementwise")
@@ -40,7 +39,6 @@ erf.vjp(x=lambda k, g, x: _bell(k, g, x, 2 / math.sqrt(math.pi)), jvp="elementwi
 @op(result=floating, shape=same, kernel="erfc", dtypes="f")
 def erfc(k: Any, x: Any, /) -> Any:
     """Return 1 - erf(x), accurate where it is small."""
-    return k.erfc(x)
 
 
 erfc.vjp(x=lambda k, g, x: _bell(k, g, x, -2 / math.sqrt(math.pi)), jvp="elementwise")
@@ -49,7 +47,6 @@ erfc.vjp(x=lambda k, g, x: _bell(k, g, x, -2 / math.sqrt(math.pi)), jvp="element
 @op(result=floating, shape=same, kernel="erfcx", dtypes="f", grad_name="SpecialErfcxBackward0")
 def erfcx(k: Any, x: Any, /) -> Any:
     """Return exp(x**2) * erfc(x), which does not underflow."""
-    return k.erfcx(x)
 
 
 erfcx.vjp(
@@ -61,7 +58,6 @@ erfcx.vjp(
 @op(result=floating, shape=same, kernel="erfinv", dtypes="f")
 def erfinv(k: Any, x: Any, /) -> Any:
     """Invert the error function; infinite at -1 and 1, nan beyond."""
-    return k.erfinv(x)
 
 
 # By x rather than the result, which may be written in place afterwards, as in PyTorch.
@@ -130,7 +126,6 @@ log_ndtr.vjp(
 @op(result=floating, shape=same, kernel="lgamma", dtypes="f")
 def lgamma(k: Any, x: Any, /) -> Any:
     """Return the logarithm of |gamma(x)|."""
-    return k.lgamma(x)
 
 
 lgamma.vjp(x=lambda k, g, x: k.multiply(g, k.digamma(x)), jvp="elementwise")
@@ -139,7 +134,6 @@ lgamma.vjp(x=lambda k, g, x: k.multiply(g, k.digamma(x)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="digamma", dtypes="f")
 def digamma(k: Any, x: Any, /) -> Any:
     """Return the derivative of lgamma."""
-    return k.digamma(x)
 
 
 digamma.vjp(x=lambda k, g, x: k.multiply(g, k.polygamma(1, x)), jvp="elementwise")
@@ -186,7 +180,6 @@ def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
 @op(result=floating, shape=broadcast, kernel="zeta", dtypes="f", grad_name="SpecialZetaBackward0")
 def zeta(k: Any, x: Any, q: Any, /) -> Any:
     """Return the Hurwitz zeta function of x > 1 and q; its gradient reaches q alone."""
-    return k.zeta(x, q)
 
 
 zeta.vjp(
@@ -206,13 +199,11 @@ def _gamma_density(k: Any, g: Any, x: Any, y: Any) -> Any:
 @op(result=promote, shape=broadcast, kernel="gammainc", dtypes="f")
 def igamma(k: Any, x: Any, y: Any, /) -> Any:
     """Return the regularised lower incomplete gamma function P(input, other); its gradient reaches `other` alone."""
-    return k.gammainc(x, y)
 
 
 @op(result=promote, shape=broadcast, kernel="gammaincc", dtypes="f")
 def igammac(k: Any, x: Any, y: Any, /) -> Any:
     """Return the regularised upper incomplete gamma function Q(input, other); its gradient reaches `other` alone."""
-    return k.gammaincc(x, y)
 
 
 igamma.vjp(x=lambda k, g: undefined("igamma: input"), y=_gamma_density, jvp="elementwise")

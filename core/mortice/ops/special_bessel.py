@@ -25,7 +25,6 @@ def bessel_j0(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient, takes half precision, and is 0 at infinity.
     """
-    return k.bessel_j0(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_j1", dtypes="f")
@@ -34,7 +33,6 @@ def bessel_j1(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient, takes half precision, and is 0 at infinity.
     """
-    return k.bessel_j1(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_y0", dtypes="f")
@@ -43,7 +41,6 @@ def bessel_y0(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient, takes half precision, and is 0 at infinity.
     """
-    return k.bessel_y0(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_y1", dtypes="f")
@@ -52,7 +49,6 @@ def bessel_y1(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient, takes half precision, and is 0 at infinity.
     """
-    return k.bessel_y1(x)
 
 
 bessel_j0.vjp(x=lambda k, g, x: k.negative(k.multiply(g, k.bessel_j1(x))), jvp="elementwise")
@@ -71,13 +67,11 @@ def i0(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it is infinite at infinity, not nan, and the greatest float32 results are not infinite yet.
     """
-    return k.bessel_i0(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_i0e", dtypes="f", grad_name="SpecialI0EBackward0")
 def i0e(k: Any, x: Any, /) -> Any:
     """Return exp(-|x|) * i0(x), which does not overflow."""
-    return k.bessel_i0e(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_i1", dtypes="f", grad_name="SpecialI1Backward0")
@@ -86,13 +80,11 @@ def i1(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it is infinite at infinity, not nan, and the greatest float32 results are not infinite yet.
     """
-    return k.bessel_i1(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_i1e", dtypes="f", grad_name="SpecialI1EBackward0")
 def i1e(k: Any, x: Any, /) -> Any:
     """Return exp(-|x|) * i1(x), which does not overflow."""
-    return k.bessel_i1e(x)
 
 
 i0.vjp(x=lambda k, g, x: k.multiply(g, k.bessel_i1(x)), jvp="elementwise")
@@ -117,7 +109,6 @@ def modified_bessel_k0(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient and takes half precision.
     """
-    return k.bessel_k0(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_k1", dtypes="f")
@@ -126,19 +117,16 @@ def modified_bessel_k1(k: Any, x: Any, /) -> Any:
 
     Differs from torch: it has a gradient and takes half precision.
     """
-    return k.bessel_k1(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_k0e", dtypes="f", name="scaled_modified_bessel_k0")
 def _scaled_k0(k: Any, x: Any, /) -> Any:
     """Return exp(x) * modified_bessel_k0(x)."""
-    return k.bessel_k0e(x)
 
 
 @op(result=floating, shape=same, kernel="bessel_k1e", dtypes="f", name="scaled_modified_bessel_k1")
 def _scaled_k1(k: Any, x: Any, /) -> Any:
     """Return exp(x) * modified_bessel_k1(x)."""
-    return k.bessel_k1e(x)
 
 
 modified_bessel_k0.vjp(x=lambda k, g, x: k.negative(k.multiply(g, k.bessel_k1(x))), jvp="elementwise")
@@ -174,7 +162,6 @@ def scaled_modified_bessel_k1(x: Any, *, out: Any = None) -> Any:
 @op(result=floating, shape=same, kernel="spherical_bessel_j0", dtypes="f", name="spherical_bessel_j0")
 def _spherical_j0(k: Any, x: Any, /) -> Any:
     """Return sin(x) / x, 1 at 0."""
-    return k.spherical_bessel_j0(x)
 
 
 def _spherical_back(k: Any, g: Any, x: Any, out: Any) -> Any:
@@ -200,7 +187,6 @@ def spherical_bessel_j0(x: Any, *, out: Any = None) -> Any:
 @op(result=floating, shape=same, kernel="airy_ai", dtypes="f", name="airy_ai")
 def _airy_ai(k: Any, x: Any, /) -> Any:
     """Return the Airy function that falls on the right."""
-    return k.airy_ai(x)
 
 
 _airy_ai.no_grad("PyTorch defines none, and its derivative is a function of its own")

@@ -56,7 +56,6 @@ def _diagonal_back(k: Any, g: Any, x_shape: Any, offset: int, axis1: int, axis2:
 )  # fmt: skip
 def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Show a diagonal over two dims; it comes last."""
-    return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
 
 
 _diagonal.vjp(x=_diagonal_back, jvp="linear")
@@ -74,7 +73,6 @@ _diagonal_copy.vjp(x=_diagonal_back, jvp="linear")
 @op(shape=same, kernel="diagonal_write", grad_name="DiagonalScatterBackward0", float8="moved")
 def diagonal_write(k: Any, x: Any, part: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Return x with a diagonal replaced."""
-    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
 
 
 diagonal_write.vjp(
@@ -142,7 +140,6 @@ def _write_windows(k: Any, x: Any, part: Any, axis: int, size: int, step: int) -
 )  # fmt: skip
 def _unfold(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
     """Show windows along an axis; their elements come last."""
-    return k.sliding_window(x, axis=axis, size=size, step=step)
 
 
 _unfold.vjp(x=_window_back, jvp="linear")

@@ -38,7 +38,6 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
 @op(result=_no_bool, shape=same, kernel="negative")
 def neg(k: Any, x: Any, /) -> Any:
     """Change the sign. Bools are refused: use `~`."""
-    return k.negative(x)
 
 
 neg.vjp(x=lambda k, g: k.negative(g), jvp="linear")
@@ -55,7 +54,6 @@ def positive(input: Any) -> Any:
 @op(result=real_part, shape=same, kernel="abs", dtypes="uifc", holomorphic=False)
 def abs(k: Any, x: Any, /) -> Any:
     """Take the absolute value; real for complex numbers. Its gradient at 0 is 0."""
-    return k.abs(x)
 
 
 def slope_of_abs(k: Any, x: Any) -> Any:
@@ -85,7 +83,6 @@ def sign(k: Any, x: Any, /) -> Any:
 
     Differs from torch: the sign of nan is nan, as the array API standard has it, not 0; that of `sgn` too.
     """
-    return k.sign(x)
 
 
 sign.vjp(x=zeros, jvp="elementwise")
@@ -94,7 +91,6 @@ sign.vjp(x=zeros, jvp="elementwise")
 @op(result=promote, shape=same, kernel="sgn", holomorphic=False)
 def sgn(k: Any, x: Any, /) -> Any:
     """Return the sign, of a complex number x / abs(x), and 0 of zero."""
-    return k.sgn(x)
 
 
 def _sgn_back(k: Any, g: Any, x: Any, out: Any) -> Any:
@@ -116,7 +112,6 @@ sgn.vjp(x=_sgn_back, jvp="elementwise")
 @op(result=floating, shape=same, kernel="sqrt")
 def sqrt(k: Any, x: Any, /) -> Any:
     """Take the square root; nan below 0."""
-    return k.sqrt(x)
 
 
 sqrt.vjp(x=lambda k, g, out: k.divide(g, k.multiply(out, 2.0)), jvp="elementwise")
@@ -125,7 +120,6 @@ sqrt.vjp(x=lambda k, g, out: k.divide(g, k.multiply(out, 2.0)), jvp="elementwise
 @op(result=floating, shape=same, kernel="rsqrt")
 def rsqrt(k: Any, x: Any, /) -> Any:
     """Divide 1 by the square root."""
-    return k.rsqrt(x)
 
 
 rsqrt.vjp(
@@ -136,7 +130,6 @@ rsqrt.vjp(
 @op(result=promote, shape=same, kernel="square", name="square", grad_name="PowBackward0")
 def _square(k: Any, x: Any, /) -> Any:
     """Multiply by itself."""
-    return k.square(x)
 
 
 _square.vjp(x=lambda k, g, x: k.multiply(g, k.multiply(x, 2.0)), jvp="elementwise")
@@ -150,7 +143,6 @@ def square(input: Any, *, out: Any = None) -> Any:
 @op(result=floating, shape=same, kernel="reciprocal")
 def reciprocal(k: Any, x: Any, /) -> Any:
     """Divide 1 by each element."""
-    return k.reciprocal(x)
 
 
 reciprocal.vjp(x=lambda k, g, out: k.negative(k.multiply(g, k.multiply(out, out))), jvp="elementwise")
@@ -161,7 +153,6 @@ reciprocal.vjp(x=lambda k, g, out: k.negative(k.multiply(g, k.multiply(out, out)
 @op(result=floating, shape=same, kernel="exp")
 def exp(k: Any, x: Any, /) -> Any:
     """Raise e to each element. Integers and bools give the default float dtype."""
-    return k.exp(x)
 
 
 exp.vjp(x=lambda k, g, out: k.multiply(g, out), jvp="elementwise")
@@ -170,7 +161,6 @@ exp.vjp(x=lambda k, g, out: k.multiply(g, out), jvp="elementwise")
 @op(result=floating, shape=same, kernel="exp2")
 def exp2(k: Any, x: Any, /) -> Any:
     """Raise 2 to each element."""
-    return k.exp2(x)
 
 
 exp2.vjp(x=lambda k, g, out: k.multiply(g, k.multiply(out, LN2)), jvp="elementwise")
@@ -179,7 +169,6 @@ exp2.vjp(x=lambda k, g, out: k.multiply(g, k.multiply(out, LN2)), jvp="elementwi
 @op(result=floating, shape=same, kernel="expm1")
 def expm1(k: Any, x: Any, /) -> Any:
     """Return exp(x) - 1, accurate near 0."""
-    return k.expm1(x)
 
 
 expm1.vjp(x=lambda k, g, out: k.multiply(g, k.add(out, 1.0)), jvp="elementwise")
@@ -188,7 +177,6 @@ expm1.vjp(x=lambda k, g, out: k.multiply(g, k.add(out, 1.0)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="log")
 def log(k: Any, x: Any, /) -> Any:
     """Take the natural logarithm."""
-    return k.log(x)
 
 
 log.vjp(x=lambda k, g, x: k.divide(g, x), jvp="elementwise")
@@ -197,7 +185,6 @@ log.vjp(x=lambda k, g, x: k.divide(g, x), jvp="elementwise")
 @op(result=floating, shape=same, kernel="log2")
 def log2(k: Any, x: Any, /) -> Any:
     """Take the logarithm to base 2."""
-    return k.log2(x)
 
 
 log2.vjp(x=lambda k, g, x: k.divide(g, k.multiply(x, LN2)), jvp="elementwise")
@@ -206,7 +193,6 @@ log2.vjp(x=lambda k, g, x: k.divide(g, k.multiply(x, LN2)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="log10")
 def log10(k: Any, x: Any, /) -> Any:
     """Take the logarithm to base 10."""
-    return k.log10(x)
 
 
 log10.vjp(x=lambda k, g, x: k.divide(g, k.multiply(x, LN10)), jvp="elementwise")
@@ -215,7 +201,6 @@ log10.vjp(x=lambda k, g, x: k.divide(g, k.multiply(x, LN10)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="log1p", grad_name="Log1PBackward0")
 def log1p(k: Any, x: Any, /) -> Any:
     """Return log(1 + x), accurate near 0."""
-    return k.log1p(x)
 
 
 log1p.vjp(x=lambda k, g, x: k.divide(g, k.add(x, 1.0)), jvp="elementwise")
@@ -224,7 +209,6 @@ log1p.vjp(x=lambda k, g, x: k.divide(g, k.add(x, 1.0)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="sigmoid")
 def sigmoid(k: Any, x: Any, /) -> Any:
     """Return 1 / (1 + exp(-x))."""
-    return k.sigmoid(x)
 
 
 sigmoid.vjp(x=lambda k, g, out: k.multiply(g, k.multiply(k.subtract(1.0, out), out)), jvp="elementwise")
@@ -235,7 +219,6 @@ sigmoid.vjp(x=lambda k, g, out: k.multiply(g, k.multiply(k.subtract(1.0, out), o
 @op(result=floating, shape=same, kernel="sin")
 def sin(k: Any, x: Any, /) -> Any:
     """Return the sine."""
-    return k.sin(x)
 
 
 sin.vjp(x=lambda k, g, x: k.multiply(g, k.cos(x)), jvp="elementwise")
@@ -244,7 +227,6 @@ sin.vjp(x=lambda k, g, x: k.multiply(g, k.cos(x)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="cos")
 def cos(k: Any, x: Any, /) -> Any:
     """Return the cosine."""
-    return k.cos(x)
 
 
 cos.vjp(x=lambda k, g, x: k.negative(k.multiply(g, k.sin(x))), jvp="elementwise")
@@ -253,7 +235,6 @@ cos.vjp(x=lambda k, g, x: k.negative(k.multiply(g, k.sin(x))), jvp="elementwise"
 @op(result=floating, shape=same, kernel="tan")
 def tan(k: Any, x: Any, /) -> Any:
     """Return the tangent."""
-    return k.tan(x)
 
 
 tan.vjp(x=lambda k, g, out: k.multiply(g, k.add(k.multiply(out, out), 1.0)), jvp="elementwise")
@@ -266,7 +247,6 @@ def _one_less_square(k: Any, x: Any) -> Any:
 @op(result=floating, shape=same, kernel="asin")
 def asin(k: Any, x: Any, /) -> Any:
     """Invert the sine; nan beyond -1 and 1."""
-    return k.asin(x)
 
 
 asin.vjp(x=lambda k, g, x: k.divide(g, k.sqrt(_one_less_square(k, x))), jvp="elementwise")
@@ -275,7 +255,6 @@ asin.vjp(x=lambda k, g, x: k.divide(g, k.sqrt(_one_less_square(k, x))), jvp="ele
 @op(result=floating, shape=same, kernel="acos")
 def acos(k: Any, x: Any, /) -> Any:
     """Invert the cosine; nan beyond -1 and 1."""
-    return k.acos(x)
 
 
 acos.vjp(x=lambda k, g, x: k.negative(k.divide(g, k.sqrt(_one_less_square(k, x)))), jvp="elementwise")
@@ -284,7 +263,6 @@ acos.vjp(x=lambda k, g, x: k.negative(k.divide(g, k.sqrt(_one_less_square(k, x))
 @op(result=floating, shape=same, kernel="atan")
 def atan(k: Any, x: Any, /) -> Any:
     """Invert the tangent."""
-    return k.atan(x)
 
 
 atan.vjp(x=lambda k, g, x: k.divide(g, k.add(k.multiply(x, x), 1.0)), jvp="elementwise")
@@ -298,7 +276,6 @@ def _square_length(k: Any, x: Any, y: Any) -> Any:
 @op(result=floating, shape=broadcast, kernel="atan2", dtypes="f")
 def atan2(k: Any, x: Any, y: Any, /) -> Any:
     """Return the angle of the point (other, input), signed zeros and infinities as in C99."""
-    return k.atan2(x, y)
 
 
 atan2.vjp(
@@ -313,7 +290,6 @@ atan2.vjp(
 @op(result=floating, shape=same, kernel="sinh")
 def sinh(k: Any, x: Any, /) -> Any:
     """Return the hyperbolic sine."""
-    return k.sinh(x)
 
 
 sinh.vjp(x=lambda k, g, x: k.multiply(g, k.cosh(x)), jvp="elementwise")
@@ -322,7 +298,6 @@ sinh.vjp(x=lambda k, g, x: k.multiply(g, k.cosh(x)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="cosh")
 def cosh(k: Any, x: Any, /) -> Any:
     """Return the hyperbolic cosine."""
-    return k.cosh(x)
 
 
 cosh.vjp(x=lambda k, g, x: k.multiply(g, k.sinh(x)), jvp="elementwise")
@@ -331,7 +306,6 @@ cosh.vjp(x=lambda k, g, x: k.multiply(g, k.sinh(x)), jvp="elementwise")
 @op(result=floating, shape=same, kernel="tanh")
 def tanh(k: Any, x: Any, /) -> Any:
     """Return the hyperbolic tangent."""
-    return k.tanh(x)
 
 
 tanh.vjp(x=lambda k, g, out: k.tanh_grad(g, out), jvp="elementwise")
@@ -340,7 +314,6 @@ tanh.vjp(x=lambda k, g, out: k.tanh_grad(g, out), jvp="elementwise")
 @op(result=floating, shape=same, kernel="asinh")
 def asinh(k: Any, x: Any, /) -> Any:
     """Invert the hyperbolic sine."""
-    return k.asinh(x)
 
 
 asinh.vjp(x=lambda k, g, x: k.divide(g, k.sqrt(k.add(k.multiply(x, x), 1.0))), jvp="elementwise")
@@ -349,7 +322,6 @@ asinh.vjp(x=lambda k, g, x: k.divide(g, k.sqrt(k.add(k.multiply(x, x), 1.0))), j
 @op(result=floating, shape=same, kernel="acosh")
 def acosh(k: Any, x: Any, /) -> Any:
     """Invert the hyperbolic cosine; nan below 1."""
-    return k.acosh(x)
 
 
 def _acosh_grad(k: Any, g: Any, x: Any) -> Any:
@@ -365,7 +337,6 @@ acosh.vjp(x=_acosh_grad, jvp="elementwise")
 @op(result=floating, shape=same, kernel="atanh")
 def atanh(k: Any, x: Any, /) -> Any:
     """Invert the hyperbolic tangent; nan beyond -1 and 1."""
-    return k.atanh(x)
 
 
 atanh.vjp(x=lambda k, g, x: k.divide(g, _one_less_square(k, x)), jvp="elementwise")
@@ -378,7 +349,6 @@ arccos, arcsin, arctan, arccosh, arcsinh, arctanh, arctan2 = acos, asin, atan, a
 @op(result=promote, shape=broadcast, kernel="hypot", dtypes="f")
 def hypot(k: Any, x: Any, y: Any, /) -> Any:
     """Return the length of the hypotenuse, without overflow on the way."""
-    return k.hypot(x, y)
 
 
 hypot.vjp(
@@ -391,7 +361,6 @@ hypot.vjp(
 @op(result=promote, shape=broadcast, kernel="logaddexp", dtypes="fc")
 def logaddexp(k: Any, x: Any, y: Any, /) -> Any:
     """Return log(exp(x) + exp(y)) without overflow."""
-    return k.logaddexp(x, y)
 
 
 logaddexp.vjp(
@@ -404,7 +373,6 @@ logaddexp.vjp(
 @op(result=promote, shape=broadcast, kernel="logaddexp2", dtypes="f")
 def logaddexp2(k: Any, x: Any, y: Any, /) -> Any:
     """Return log2(2**x + 2**y) without overflow."""
-    return k.logaddexp2(x, y)
 
 
 logaddexp2.vjp(
