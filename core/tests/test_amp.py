@@ -65,6 +65,7 @@ def test_sensitive_functions_compute_in_float32_on_the_cpu() -> None:
         for made in (x.exp(), x.softmax(-1), x.log(), x.pow(2), x.sum(), F.layer_norm(x, (3,)), x.norm()):
             assert made.dtype is BF
         assert mt.cat([x, y.float()]).dtype is F32 and mt.stack([x, y]).dtype is BF
+        assert F.bilinear(x.float(), y.float(), mt.rand(4, 3, 3)).dtype is F32
         assert mt.dot(x[0].float(), y[0].float()).dtype is F32 and mt.mv(x.float(), y[0].float()).dtype is F32
 
 

@@ -143,6 +143,7 @@ def test_products_of_other_kinds():
     a, b = _seq(2, 3), _seq(3, 2)
     assert mt.allclose(mt.tensordot(a, b, ([0, 1], [1, 0])), (a * b.t()).sum())
     assert mt.kron(mt.eye(2), mt.ones(1, 2)).tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert mt.inner(mt.tensor(2.0), mt.ones(2), out=mt.empty(2, dtype=mt.float64)).tolist() == [2, 2]  # of no dims: mul, as there
     with pytest.warns(UserWarning, match="without specifying the dim arg is deprecated"):
         assert mt.cross(mt.tensor([1, 0, 0]), mt.tensor([0, 1, 0])).tolist() == [0, 0, 1]
     with pytest.warns(UserWarning, match="torch.meshgrid: in an upcoming release"):

@@ -213,6 +213,9 @@ def test_copies_of_views_draws_and_right_singular_vectors_are_laid_out_row_by_ro
     x = mt.arange(24.0).reshape(2, 3, 4)
     for copy in (mt.permute_copy(x, (2, 0, 1)), mt.transpose_copy(x, 0, 2), mt.narrow_copy(x.mT, 0, 0, 1), *mt.unbind_copy(x, 2)):
         assert copy.is_contiguous() and copy.view(-1).shape == (copy.numel(),)
+    turned = mt.view_copy(x.mT, (8, 3))  # a view of it there is none
+    assert turned.tolist() == x.mT.reshape(8, 3).tolist() and turned.is_contiguous()
+    assert mt.view_copy(x.mT, (8, 3), out=mt.empty(8, 3)).tolist() == turned.tolist()
     mt.alias_copy(x).zero_()
     assert x[1, 2, 3].item() == 23.0
     for draws in (mt.multinomial(mt.ones(4, 6), 3), mt.multinomial(mt.ones(4, 6), 3, replacement=True)):

@@ -256,6 +256,21 @@ def test_sums_products_and_averages_are_taken_in_the_dtype_of_out():
         mt.mean(whole, 0, out=mt.empty(()))
 
 
+def test_sums_of_bools_in_bools_are_any_and_their_products_all():
+    x, truth = mt.tensor([[0.5, 2.0], [0.0, -1.0], [0.0, 0.0]]), mt.empty(3, dtype=mt.bool)
+    assert mt.sum(x, 1, dtype=mt.bool).tolist() == mt.sum(x, 1, out=truth).tolist() == [True, True, False]
+    assert mt.prod(x, 1, dtype=mt.bool).tolist() == [True, False, False] and mt.nansum(x, dtype=mt.bool).item() is True
+    assert mt.sum(mt.ones(512), dtype=mt.bool).item() is True
+    for function in (mt.cumsum, mt.cumprod):
+        for given in (x, x[0, 0]):
+            with pytest.raises(DTypeError, match=rf"{function.__name__}: not implemented for 'Bool'"):
+                function(given, 0, dtype=mt.bool)
+        with pytest.raises(NotImplementedError):
+            function(x[:, 0], 0, out=truth)
+        with pytest.raises(NotImplementedError):
+            getattr(truth, f"{function.__name__}_")(0)
+
+
 def test_scans_in_place_keep_the_dtype():
     for name in ("cumsum_", "cumprod_"):
         assert getattr(mt.ones(3), name)(0, dtype=mt.float32).dtype is mt.float32

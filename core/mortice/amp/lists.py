@@ -41,7 +41,7 @@ CPU = _table(
         rfftn solve stft svd svdvals tensorinv tensorsolve trace triangular_solve view_as_complex
     """,
     promote="cat index_copy stack",
-    keep="addmv addr dot inner matrix_exp mv vdot",
+    keep="addmv addr bilinear dot inner matrix_exp mv vdot",
 )
 ACCELERATOR = _table(
     lower=_PRODUCTS + """

@@ -10,7 +10,7 @@ from mortice.layout import contiguous_format
 from mortice.node import named
 from mortice.ops import complex as complex_ops
 from mortice.ops import movement, strided, views
-from mortice.ops.movement import clone
+from mortice.ops.movement import clone, contiguous
 from mortice.shape import check_dim
 
 __all__ = [
@@ -26,6 +26,10 @@ def _alias(input: Any) -> Any:
 
 def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return input[(*(slice(None),) * check_dim("slice_copy", dim, len(input.shape)), slice(start, end, step))]
+
+
+def _view(input: Any, *shape: Any, **given: Any) -> Any:
+    return movement.view(contiguous(input), *shape, **given)
 
 
 def _copied(seen: Any) -> Any:
@@ -55,7 +59,7 @@ unfold_copy, slice_copy = _copy("unfold_copy", strided.unfold), _copy("slice_cop
 expand_copy, permute_copy = _copy("expand_copy", movement.expand), _copy("permute_copy", movement.permute)
 squeeze_copy, unsqueeze_copy = _copy("squeeze_copy", movement.squeeze), _copy("unsqueeze_copy", movement.unsqueeze)
 t_copy, transpose_copy = _copy("t_copy", movement.t), _copy("transpose_copy", movement.transpose)
-view_copy, select_copy = _copy("view_copy", movement.view), _copy("select_copy", views.select)
+view_copy, select_copy = _copy("view_copy", _view), _copy("select_copy", views.select)
 split_copy, split_with_sizes_copy = (
     _copy("split_copy", views.unsafe_split), _copy("split_with_sizes_copy", views.split_with_sizes))  # fmt: skip
 unbind_copy = _copy("unbind_copy", views.unbind)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mortice.dtype import C_NAMES, as_dtype, bool_
-from mortice.errors import DTypeError
+from mortice.dtype import C_NAMES, as_dtype, bool_, check_kind
 from mortice.mutation import REAL, inplace
 from mortice.ops import (
     arrange,
@@ -67,8 +66,7 @@ def _running(op: Any, input: Any, dim: Any = None, *, axis: Any = None, dtype: A
     if dtype is not None and dtype is not input.dtype:
         own, wanted = (C_NAMES.get(d.name, d.name) for d in (input.dtype, as_dtype("dtype", dtype)))
         raise RuntimeError(f"Bad in-place call: input tensor dtype {own} and output tensor dtype {wanted} should match")
-    if input.dtype is bool_:
-        raise DTypeError(f"cumsum_, cumprod_: not implemented for 'Bool'; got {input.dtype}. Use the function that is not in place.")
+    check_kind("cumsum_, cumprod_", input.dtype, "uifc")
     ndim = len(input.shape)
     return (op, (input,), {"axis": dim % ndim}) if dim.__class__ is int and -ndim <= dim < ndim and axis is None else None
 

@@ -148,17 +148,16 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up products over the last dims."""
     if not input.shape or not other.shape:
-        made = elementwise.mul(input, other)
+        return elementwise.mul(input, other, out=out)
+    if input.shape[-1] != other.shape[-1]:
+        raise ShapeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
+            f"{list(other.shape)}"
+        )
+    if len(input.shape) == len(other.shape) == 1 and input.dtype is other.dtype:
+        made = named(matmul(input, other), "ViewBackward0")
     else:
-        if input.shape[-1] != other.shape[-1]:
-            raise ShapeError(
-                f"inner() the last dimension must match on both input tensors but got shapes {list(input.shape)} and "
-                f"{list(other.shape)}"
-            )
-        if len(input.shape) == len(other.shape) == 1 and input.dtype is other.dtype:
-            made = named(matmul(input, other), "ViewBackward0")
-        else:
-            made = tensordot(input, other, ([-1], [-1]))
+        made = tensordot(input, other, ([-1], [-1]))
     return made if out is None else _call.WRITE_OUT("inner", out, made)
 
 

@@ -88,7 +88,9 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
     if dtype.kind in "fc":
         return fn(cast(x, dtype), **attrs, out=out)
     fn.op.rule(dtype)
-    t = run(fn.op, (cast(x, dtype),), attrs, dtype)
+    x = cast(x, dtype)
+    # Kernels add up and multiply numbers alone; the sum of bools is whether any is true, their product whether all are.
+    t = cast(fn(x, **attrs), dtype) if dtype is bool_ else run(fn.op, (x,), attrs, dtype)
     return t if out is None else _call.WRITE_OUT(fn.op.name, out, t)
 
 

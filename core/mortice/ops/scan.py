@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice import return_types
-from mortice.dtype import DType, bool_
+from mortice.dtype import DType, as_dtype, bool_, check_kind
 from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
@@ -53,8 +53,11 @@ def _scan_kernel(fn: Any) -> Any:
 
 def _along(fn: Any, name: str, input: Any, dim: int, dtype: DType | None, out: Any) -> Any:
     x, axis, scalar = flat_axis(input, dim, name)
+    dtype = dtype_of_out(fn, x, dtype, out)
+    if dtype is not None:
+        check_kind(name, as_dtype(name, dtype), "uifc")
     if scalar:
-        made = reshape(reduce_as(fn, x, dtype_of_out(fn, x, dtype, out), None, axis=0), ())
+        made = reshape(reduce_as(fn, x, dtype, None, axis=0), ())
         return made if out is None else _call.WRITE_OUT(name, out, made)
     return reduce_as(fn, x, dtype, out, axis=axis)
 
