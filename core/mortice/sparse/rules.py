@@ -55,6 +55,10 @@ def _mul(k: Any, x: Any, y: Any) -> Sparse:
     if not x.shape or not y.shape:
         number, x = (x, y) if not x.shape else (y, x)
         return x.with_values(x.values * to_dense(wrap(number)))  # type: ignore[no-any-return]
+    n = x.sparse_dim
+    if x.shape != y.shape and (len(x.shape), n, x.shape[:n]) == (len(y.shape), y.sparse_dim, y.shape[:n]):  # dense dims broadcast
+        shape = mortice.broadcast_shapes(x.shape, y.shape)
+        x, y = _broadcast(wrap(x), shape)._buffer, _broadcast(wrap(y), shape)._buffer
     _alike("mul", x, y)
     if x.sparse_dim != y.sparse_dim:
         return x if not x.nnz else y
@@ -119,12 +123,18 @@ def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
 
 def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
     n = parts[0].sparse_dim
-    if axis >= n or any([p.sparse_dim != n for p in parts]):
-        raise refusal("cat of this kind", *parts)
+    if any([p.sparse_dim != n for p in parts]):
+        counts = [p.sparse_dim for p in parts]
+        raise RuntimeError(f"cat: All tensors must have the same number of sparse and dense dimensions; got {counts} sparse ones.")
     *starts, size = accumulate([p.shape[axis] for p in parts], initial=0)
-    moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p.indices)]) for p, start in zip(parts, starts)]
     shape = [size if d == axis else s for d, s in enumerate(parts[0].shape)]
-    return Sparse(mortice.cat(moved, 1), mortice.cat([p.values for p in parts]), shape)
+    moved, values = [p.indices for p in parts], [p.values for p in parts]
+    if axis < n:
+        moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p)]) for p, start in zip(moved, starts)]
+    else:  # each value is 0 where the others have theirs
+        around = [(0, 0) * (len(shape) - 1 - axis) + (start, size - start - p.shape[axis]) for p, start in zip(parts, starts)]
+        values = [mortice.nn.functional.pad(v, by) for v, by in zip(values, around)]
+    return Sparse(mortice.cat(moved, 1), mortice.cat(values), shape)
 
 
 def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
@@ -421,4 +431,4 @@ MIXED: dict[str, Callable[..., Any]] = {
 for _name in ("floordiv", "floor_divide", "div_floor", "div_trunc"):
     _mode = "trunc" if "trunc" in _name else "floor"
     RULES[_name], MIXED[_name] = partial(_div, rounding_mode=_mode), partial(_mixed_div, rounding_mode=_mode)
-LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
+LEVEL.backend_class, LEVEL.mixed, LEVEL.merging = SparseBackend, MIXED, frozenset([f"{name}_" for name in ZERO_TO_ZERO.split()])
