@@ -40,7 +40,8 @@ def nothing(
     like = mortice.zeros(0, dtype=dtype, device=device)
     if layout is not sparse_coo and (len(shape) < 2 or layout in (sparse_bsr, sparse_bsc)):
         raise RuntimeError(
-            f"{name}: Only batched sparse compressed (non-block) tensors are supported, but got {layout_name(layout)} of size {list(shape)}"
+            f"torch.{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(shape)} of "
+            f"{layout_name(layout)}"
         )
     if layout is sparse_coo:
         data = rules.nothing(shape, like.dtype, like._device, dense)

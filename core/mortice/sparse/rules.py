@@ -77,7 +77,7 @@ def _div(k: Any, x: Any, y: Any, rounding_mode: Any = None) -> Sparse:
 
 
 def _pow(k: Any, x: Any, y: Any) -> Sparse:
-    if not isinstance(x, Sparse) or isinstance(y, Sparse) or not y > 0:
+    if not isinstance(x, Sparse) or isinstance(y, Sparse) or not y.real > 0:
         raise refusal("pow", x, y)  # 0 to any other power is not 0
     x = _merged(x)
     return x.with_values(x.values**y)
@@ -155,7 +155,7 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
         raise refusal("getitem of single elements", x)
     if x.layout is not sparse_coo:
         if n > 2 and any([n - 2 <= d < n for d, _ in fixed]):
-            raise RuntimeError("getitem: selecting sparse dimensions is not supported for batched sparse compressed tensors")
+            raise RuntimeError("getitem: selecting sparse dimensions is not supported for batched sparse compressed tensors.")
         x = _merged(x)
     for d, i in reversed(fixed):
         if d >= n:
@@ -216,7 +216,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
-    "conj": lambda k, x: x.with_values(x.values.conj()), "zeros_like": lambda k, x: _fill(k, x, 0),
+    "conj": lambda k, x: x.with_values(x.values.conj()), "real": lambda k, x: x.with_values(x.values.real),
+    "zeros_like": lambda k, x: _fill(k, x, 0),
     "eq": _eq, "contiguous": lambda k, x: x, "relu_grad": lambda k, g, out: out.with_values(take(wrap(g), out) * (out.values > 0)),
 }  # fmt: skip
 # Functions that take 0 to 0: of the whole value of a place.
