@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:Sparse"),
+    pytest.mark.filterwarnings("ignore:log1p_backward"),
     pytest.mark.filterwarnings("ignore:.*sparse.*invariant"),
     pytest.mark.filterwarnings("ignore:.*nvariant"),
 ]
@@ -76,6 +77,7 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "pow of complex numbers": lambda t, s, x: s.detach().to(t.complex128) ** 2,
     "complex and back": lambda t, s, x: s.to(t.complex128).to_dense().abs(),
     "tanh": lambda t, s, x: s.detach().tanh(),
+    "log1p": lambda t, s, x: (s * 0.1).log1p(),
     "sqrt": lambda t, s, x: s.detach().abs().sqrt(),
     "softmax": lambda t, s, x: t.sparse.softmax(s, 1),
     "log_softmax": lambda t, s, x: t.sparse.log_softmax(s, 0),
@@ -464,3 +466,12 @@ def test_refusals_of_sizes_dims_and_old_constructors():
             lib.sparse.sum(lib.ones(2, 2).to_sparse(), [0, 0])
         with pytest.raises(RuntimeError, match="^values expected sparse tensor layout but got Strided$"):
             lib.ones(2).values()
+
+
+def test_masks_have_the_sparse_dims_of_what_they_mask():
+    for lib in (torch, mt):
+        rows, eye = lib.sparse_coo_tensor([[0]], [[1.0, 2.0]], (2, 2)), lib.eye(2).to_sparse()
+        for x, mask in ((rows, eye), (eye, rows)):
+            with pytest.raises(RuntimeError, match="the number of sparse dimensions in `self` should match that of the `mask`"):
+                x.sparse_mask(mask)
+        assert lib.sparse_coo_tensor((2, 2)).sparse_mask(rows)._values().tolist() == [[0, 0]]

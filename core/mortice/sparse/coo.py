@@ -358,6 +358,14 @@ def sparse_mask(self: Any, mask: Any) -> Any:
         raise RuntimeError(
             f"sparse_mask: operands have incompatible sizes; self has size {list(self.shape)} but mask has size {list(mask.shape)}."
         )
+    data = self._buffer
+    if isinstance(data, Sparse) and data.sparse_dim != like.sparse_dim:
+        if data.nnz:
+            raise RuntimeError(
+                "sparse_mask: the number of sparse dimensions in `self` should match that of the `mask`. "
+                f"Got {data.sparse_dim} != {like.sparse_dim}."
+            )
+        self = self.to_dense()
     return place(like, take(self, like))
 
 

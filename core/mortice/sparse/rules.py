@@ -240,6 +240,25 @@ def _of_values(name: str) -> Callable[..., Any]:
 RULES.update({name: _of_values(name) for name in ZERO_TO_ZERO.split()})
 
 
+# ---- what the formulas of gradients ask for, which are of the places that there are ----
+
+
+def _add_in_formulas(k: Any, x: Any, y: Any) -> Sparse:
+    if isinstance(x, Sparse) and is_number(y):
+        x = _merged(x)
+        return x.with_values(x.values + y)  # type: ignore[no-any-return]
+    return _add(k, x, y)
+
+
+def _div_in_formulas(k: Any, x: Any, y: Any) -> Sparse:
+    if isinstance(x, Sparse) and isinstance(y, Sparse):
+        return y.with_values(take(wrap(x), y) / y.values)
+    return _div(k, x, y)
+
+
+OF_FORMULAS: dict[str, Callable[..., Any]] = {"add": _add_in_formulas, "divide": _div_in_formulas}
+
+
 class SparseTable(dict[Any, Callable[..., Any]]):
     """The compiled ops of sparse tensors."""
 
@@ -274,7 +293,8 @@ class SparseBackend(LevelBackend):
             raise AttributeError(name)
         if not callable(getattr(self.inner, name)):
             return getattr(self.inner, name)
-        found = self.__dict__[name] = self.rule(name)
+        rule = OF_FORMULAS.get(name)
+        found = self.__dict__[name] = self.rule(name) if rule is None else partial(rule, self)
         return found
 
     def _constant(self, data: Any) -> Any:
