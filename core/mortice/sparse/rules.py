@@ -277,9 +277,9 @@ class SparseBackend(LevelBackend):
         super().__init__(inner)
         self.table = SparseTable(self)
 
-    def rule(self, name: str) -> Callable[..., Any]:
-        """Return what computes an op or kernel of that name."""
-        rule = RULES.get(name)
+    def rule(self, name: str, in_formulas: bool = False) -> Callable[..., Any]:
+        """Return what computes an op of that name, or a kernel in the formula of a gradient."""
+        rule = (OF_FORMULAS.get(name) if in_formulas else None) or RULES.get(name)
         if rule is not None:
             return lambda *args, **attrs: _as_given(rule(self, *args, **attrs), args)
 
@@ -293,8 +293,7 @@ class SparseBackend(LevelBackend):
             raise AttributeError(name)
         if not callable(getattr(self.inner, name)):
             return getattr(self.inner, name)
-        rule = OF_FORMULAS.get(name)
-        found = self.__dict__[name] = self.rule(name) if rule is None else partial(rule, self)
+        found = self.__dict__[name] = self.rule(name, in_formulas=True)
         return found
 
     def _constant(self, data: Any) -> Any:
