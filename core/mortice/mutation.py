@@ -76,7 +76,9 @@ view_scatter.vjp(
 
 
 def check_writable(name: str, t: Any) -> None:
-    """Refuse in-place operations that autograd could not follow."""
+    """Refuse in-place operations that autograd or the tensor's level could not follow."""
+    if t._device.level:
+        t._device.level.check_writable(name, t)
     if t.is_inference() and not modes.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "

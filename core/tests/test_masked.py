@@ -107,3 +107,27 @@ def test_what_is_shown_is_pytorchs(text):
 def test_functions_have_their_names_and_say_what_they_do():
     for name in masked.__all__:
         assert getattr(masked, name).__name__ == name and getattr(masked, name).__doc__
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.filterwarnings("ignore:.*nvariant")
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_reductions_take_sparse_tensors_and_give_such_ones(name, layout):
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    told = []
+    for lib in (torch, mortice):
+        x, inside = lib.tensor([[1.0, 0.0, 3.0], [0.0, 2.0, -1.0]]), lib.tensor([[True, True, False], [True, True, False]])
+        for t in (x.to_sparse(layout=getattr(lib, layout)), x.to_sparse_csc()):
+            for mask in (None, inside, inside.to_sparse(), inside.to_sparse(layout=getattr(lib, layout))):
+                for dim, keepdim in ((None, False), (0, True), (1, False), (1, True)):
+                    try:
+                        made = getattr(lib.masked, name)(t, dim, keepdim=keepdim, mask=mask)
+                        assert made.layout is t.layout
+                        told.append((lib, made.to_dense().nan_to_num(9).tolist()))
+                    except (RuntimeError, ValueError, AssertionError) as error:
+                        told.append((lib, "keepdim=False" in str(error) or "expects" in str(error)))
+    assert [t[1] for t in told if t[0] is torch] == [t[1] for t in told if t[0] is mortice]
+    with pytest.raises(ValueError, match="expects strided"):
+        masked.softmax(mortice.ones(2, 2).to_sparse(), 1)

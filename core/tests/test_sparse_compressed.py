@@ -421,7 +421,7 @@ def test_names_for_tensors_in_coordinate_form() -> None:
         c.clone().sparse_resize_((2, 4), 2, 0)
     with pytest.raises(RuntimeError, match=r"sparse_dim \(1\) \+ dense_dim \(0\), but got 2"):
         c.clone().sparse_resize_((3, 4), 1, 0)
-    with pytest.raises(RuntimeError, match="changing the number of sparse"):
+    with pytest.raises(RuntimeError, match=r"changing the number of dense dimensions \(from 0 to 1\)"):
         c.clone().sparse_resize_((3, 4, 1), 2, 1)
     a = c.to_sparse_csr()
     for name in ("crow_indices", "col_indices", "values"):

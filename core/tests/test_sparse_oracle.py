@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
 pytestmark = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings("ignore:Sparse"),
+    pytest.mark.filterwarnings("ignore:log1p_backward"),
     pytest.mark.filterwarnings("ignore:.*sparse.*invariant"),
     pytest.mark.filterwarnings("ignore:.*nvariant"),
 ]
@@ -73,7 +74,10 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "neg": lambda t, s, x: -s,
     "abs": lambda t, s, x: s.detach().abs(),
     "pow": lambda t, s, x: s.detach() ** 2,
+    "pow of complex numbers": lambda t, s, x: s.detach().to(t.complex128) ** 2,
+    "complex and back": lambda t, s, x: s.to(t.complex128).to_dense().abs(),
     "tanh": lambda t, s, x: s.detach().tanh(),
+    "log1p": lambda t, s, x: (s * 0.1).log1p(),
     "sqrt": lambda t, s, x: s.detach().abs().sqrt(),
     "softmax": lambda t, s, x: t.sparse.softmax(s, 1),
     "log_softmax": lambda t, s, x: t.sparse.log_softmax(s, 0),
@@ -101,6 +105,10 @@ OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "division rounded to zero": lambda t, s, x: t.div(s.detach(), t.tensor(2.0, dtype=t.float64), rounding_mode="trunc"),
     "times more dims": lambda t, s, x: s.detach() * x.detach()[:, :1].t().expand(2, *s.shape),
     "narrow_copy": lambda t, s, x: s.detach().narrow_copy(0, 1, s.shape[0] - 1),
+    "narrow_copy of a column": lambda t, s, x: s.detach().narrow_copy(1, s.shape[1] - 1, 1),
+    "times what broadcasts": lambda t, s, x: x.detach().to_sparse(1) * x.detach()[:, :1].to_sparse(1),
+    "cat of dense dims": lambda t, s, x: t.cat([x.detach().to_sparse(1), x.detach().to_sparse(1) * 2], 1),
+    "norm over both dims": lambda t, s, x: s.detach().norm(dim=(0, 1)),
     "itself twice": lambda t, s, x: s + s,
     "copy_": lambda t, s, x: s.detach().clone().copy_(s.t().t() * 3),
     "sum that keeps all dims": lambda t, s, x: s.detach().sum((0, 1), keepdim=True),
@@ -393,3 +401,77 @@ def test_matrices_of_diagonals(shape, layout):
     assert narrow.to_dense().tolist() == [[7, 0], [1, 8], [0, 2], [0, 0], [0, 0]]
     with pytest.raises(RuntimeError, match="Only output layouts"):
         mt.sparse.spdiags(mt.tensor(rows), mt.tensor(offsets), shape, mt.strided)
+
+
+@pytest.mark.parametrize("name", ["asin_", "log1p_", "relu_", "neg_", "zero_", "abs_", "mul_", "sign_"])
+def test_what_is_written_in_place_merges_no_places(name):
+    """Only what keeps the sum of a place is written where places may repeat; the others ask for coalesced tensors."""
+    told = []
+    for lib in (torch, mt):
+        made = []
+        for x in (lib.sparse_coo_tensor([[1, 0, 1]], [0.5, 0.25, 0.125], (3,)), lib.tensor([0.0, 0.5]).to_sparse()):
+            for kind in (lib.float32, lib.int16):
+                x = x.to(kind)
+                try:
+                    getattr(x, name)(*((3,) if name == "mul_" else ()))
+                    made.append((x._indices().tolist(), [round(v, 5) for v in x._values().tolist()], x.is_coalesced()))
+                except RuntimeError as error:
+                    made.append(f"{name} requires coalesced input" in str(error))
+        told.append(made)
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("part", [(-1, 0, 3), (2, 0, 1), (0, 4, 1), (0, -1, 1), (0, 1, 3), (0, 1, -1), (1, 3, 2), (0, 1, 2), (1, 2, 0)])
+def test_narrow_copy_counts_nothing_from_behind_and_keeps_the_order(part):
+    told = []
+    for lib in (torch, mt):
+        x = lib.sparse_coo_tensor([[2, 0, 2, 1], [3, 1, 3, 2]], [1.0, 2.0, 3.0, 4.0], (3, 5))
+        for t in (x, x.coalesce()):
+            try:
+                made = t.narrow_copy(*part)
+                known = made.is_coalesced() or not made._nnz()
+                told.append((lib, made._indices().tolist(), made._values().tolist(), tuple(made.shape), known))
+            except RuntimeError as error:
+                told.append((lib, "Invalid range" in str(error), "out of range. Expecting 0 <= dim < 2." in str(error)))
+    assert [t[1:] for t in told if t[0] is torch] == [t[1:] for t in told if t[0] is mt]
+
+
+@pytest.mark.parametrize(
+    "size", [((3, 3), (1, 1)), ((2, 4), (1, 1)), ((2, 2, 2), (1, 2)), ((2, 2, 2), (2, 1)), ((1, 3), (1, 1)), ((2, 1), (1, 1))], ids=str
+)
+def test_what_is_resized_keeps_its_numbers_one_after_another(size):
+    """As the memory of a dense tensor does."""
+    told = []
+    for lib in (torch, mt):
+        x, like = lib.sparse_coo_tensor([[0, 1]], [[1.0, 2.0], [3.0, 4.0]], (2, 2)), lib.empty(0).to_sparse()
+        like.sparse_resize_(size[0], *size[1])
+        try:
+            x.resize_as_(like)
+            told.append((tuple(x.shape), x._values().reshape(-1).tolist()[:4], x._values().numel(), x.is_coalesced()))
+        except RuntimeError as error:
+            told.append(str(error).removeprefix("sparse_resize_: ").partition(" on a non-empty")[0])
+    assert told[0] == told[1]
+
+
+def test_refusals_of_sizes_dims_and_old_constructors():
+    for lib in (torch, mt):
+        x = lib.sparse_coo_tensor([[0]], [1.0], (2,))
+        assert x.new().layout is x.new(2, 3).layout is x.new(lib.Size([3])).layout is lib.sparse_coo
+        for wrong in (lib.ones(2), lib.ones(2).untyped_storage()):
+            with pytest.raises(TypeError):
+                x.new(wrong)
+        with pytest.raises(RuntimeError, match="integer multiplication overflow"):
+            lib.sparse_coo_tensor([[1, 0]] * 4, [1.0, 2.0], (100001,) * 4)
+        with pytest.raises(RuntimeError, match="dim 0 appears multiple times in the list of dims"):
+            lib.sparse.sum(lib.ones(2, 2).to_sparse(), [0, 0])
+        with pytest.raises(RuntimeError, match="^values expected sparse tensor layout but got Strided$"):
+            lib.ones(2).values()
+
+
+def test_masks_have_the_sparse_dims_of_what_they_mask():
+    for lib in (torch, mt):
+        rows, eye = lib.sparse_coo_tensor([[0]], [[1.0, 2.0]], (2, 2)), lib.eye(2).to_sparse()
+        for x, mask in ((rows, eye), (eye, rows)):
+            with pytest.raises(RuntimeError, match="the number of sparse dimensions in `self` should match that of the `mask`"):
+                x.sparse_mask(mask)
+        assert lib.sparse_coo_tensor((2, 2)).sparse_mask(rows)._values().tolist() == [[0, 0]]

@@ -66,6 +66,9 @@ class Level:
             found = self.devices[id(inner)] = stand_above(inner, self, backend)
         return found
 
+    def check_writable(self, name: str, t: Any) -> None:
+        """Refuse a write that this level cannot do."""
+
     def constant(self, data: Any) -> Any:
         """Wrap a buffer of the level below that takes no part in the transform."""
         raise NotImplementedError

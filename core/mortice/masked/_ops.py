@@ -35,11 +35,9 @@ def _lowest(x: Any, sign: int = -1) -> Any:
 
 
 def _mask_of(input: Any, mask: Any) -> Any:
-    if mask.layout is not mortice.strided or input.layout is not mortice.strided:
-        raise ValueError(f"masked: expected strided tensors; got {input.layout} and a mask of {mask.layout}. Call to_dense() first.")
     if mask.ndim > input.ndim:
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-    return mortice.broadcast_to(mask, input.shape).to(mortice.bool)
+    return mortice.broadcast_to(mask if mask.layout is mortice.strided else mask.to_dense(), input.shape).to(mortice.bool)
 
 
 def _parts(input: Any, mask: Any) -> tuple[Any, Any]:
@@ -52,10 +50,37 @@ def _parts(input: Any, mask: Any) -> tuple[Any, Any]:
 
 def _filled(input: Any, mask: Any, value: Any) -> Any:
     data, mask = _parts(input, mask)
+    if data.layout is not mortice.strided:
+        raise ValueError(f"masked: expects strided tensor (got {data.layout} tensor). Call to_dense() first.")
     if mask is None:
         return data
     value = value(data) if callable(value) else value
     return mortice.where(mask, data, mortice.tensor(value, dtype=data.dtype, device=data.device))
+
+
+def _of_layouts(fn: Any, *layouts: Any) -> Any:
+    """Let a reduction take tensors of these layouts too, and give such ones: zeros where no element counts."""
+
+    def reduced(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
+        layout, keepdim = input.layout, bool(keepdim)
+        if layout is mortice.strided:
+            return fn(input, dim, keepdim=keepdim, dtype=dtype, mask=mask)
+        if layout not in layouts:
+            raise ValueError(f"masked {name} expects strided or {' or '.join(map(str, layouts))} tensor (got {layout} tensor)")
+        if mask is None and name != "sum":
+            raise ValueError(f"masked {name} expects explicit mask for {str(layout).rpartition('.')[2]} tensor input")
+        if layout is mortice.sparse_csr and not keepdim:
+            raise RuntimeError(f"masked {name}: reduction operations on CSR tensors with keepdim=False is unsupported")
+        inside = None if mask is None else _mask_of(input, mask)
+        made = fn(input.to_dense(), dim, keepdim=keepdim, dtype=dtype, mask=inside)
+        if inside is not None:
+            made = mortice.where(inside.any(_dims(dim, input.ndim), keepdim), made, mortice.zeros_like(made))
+        return made.to_sparse(layout=layout)
+
+    name = fn.__name__
+    reduced.__name__ = reduced.__qualname__ = name
+    reduced.__doc__ = fn.__doc__
+    return reduced
 
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
@@ -70,6 +95,10 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     for d in reversed(_dims(dim, input.ndim)):
         x = x.prod(dim=d, keepdim=bool(keepdim))
     return x
+
+
+_SPARSE = (mortice.sparse_coo, mortice.sparse_csr)
+sum, prod = _of_layouts(sum, *_SPARSE), _of_layouts(prod, *_SPARSE)
 
 
 def _like(fn: Any, made: Any) -> Any:
@@ -105,7 +134,7 @@ def _soft(fn: Any, sign: int) -> Any:
 
 
 cumsum, cumprod = _running(mortice.cumsum, 0), _running(mortice.cumprod, 1)
-amax, amin = _extreme(mortice.amax, -1, _dims), _extreme(mortice.amin, 1, _dims)
+amax, amin = [_of_layouts(_extreme(*given, _dims), *_SPARSE) for given in ((mortice.amax, -1), (mortice.amin, 1))]
 argmax, argmin = _extreme(mortice.argmax, -1), _extreme(mortice.argmin, 1)  # in the input's dtype
 softmax, log_softmax, softmin = _soft(F.softmax, -1), _soft(F.log_softmax, -1), _soft(F.softmin, 1)
 
@@ -125,6 +154,9 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
         )
     data, inside = _parts(input, mask)
     return sum(data, dim, keepdim=keepdim, dtype=made, mask=inside) / _count(data, dim, bool(keepdim), inside)
+
+
+mean = _of_layouts(mean, mortice.sparse_csr)
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:

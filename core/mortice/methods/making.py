@@ -41,6 +41,6 @@ class Making(TensorBase):
 
         if args and isinstance(args[0], TensorBase) and device is not None:
             raise RuntimeError("new: expected a tensor or a device, not both. Use .to(device).")
-        if len(args) > 1 and isinstance(args[0], TensorBase) and self.is_sparse:
-            return import_module("mortice.sparse").sparse_coo_tensor(*args, dtype=self.dtype, device=device)
+        if self.is_sparse:
+            return import_module("mortice.sparse").old_style(args, self.dtype, device or self.device)
         return storage.old_style(args, self.dtype, self._device if device is None else device, named)

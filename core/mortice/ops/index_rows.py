@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
@@ -14,13 +15,12 @@ from mortice.mutation import check_apart, check_writable, inplace
 from mortice.node import named
 from mortice.ops import bounds, elementwise
 from mortice.ops.arguments import numpy_names
-from mortice.ops.creation import arange
 from mortice.ops.fill import _value_tensor
 from mortice.ops.gather import _in_range, _lift, _long, _reduced
 from mortice.ops.index import may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_positions
 from mortice.ops.movement import cast, clone, expand, is_row_major, reshape
-from mortice.ops.views import narrow, part_of
+from mortice.ops.views import narrow
 from mortice.rules import number_of
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import TensorBase
@@ -51,9 +51,9 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
     if input.layout is sparse_coo:
-        at, first, length = part_of(input, dim, start, length)
-        return index_select(input, at, arange(first, first + length, device=input.device), out=out)
-    made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
+        made = import_module("mortice.sparse.coo").narrow_copy(input, dim, start, length)
+    else:
+        made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
     return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 

@@ -229,11 +229,6 @@ def cut(x: Any, axis: int, start: int, length: int) -> Any:
 @numpy_names
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """Take `length` positions from `start` along a dim; a view."""
-    return cut(input, *part_of(input, dim, start, length))
-
-
-def part_of(input: Any, dim: int, start: Any, length: int) -> tuple[int, int, int]:
-    """Return the dim, start and length of what `narrow` takes, counted from 0; refuse what the tensor does not have."""
     shape = tuple(input.shape)
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -248,7 +243,7 @@ def part_of(input: Any, dim: int, start: Any, length: int) -> tuple[int, int, in
     start = start + n if start < 0 else start
     if start + length > n:
         raise RuntimeError(f"narrow: start ({start}) + length ({length}) exceeds dimension size ({n}).")
-    return at, start, length
+    return cut(input, at, start, length)
 
 
 class PiecesNode(Node):

@@ -15,7 +15,7 @@ from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, spars
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.notice import warn
-from mortice.shape import check_dim, check_sizes
+from mortice.shape import check_dim, check_dims, check_sizes, prod
 from mortice.sparse import rules
 from mortice.sparse.compressed import (
     Compressed, check_sparse_tensor_invariants, compress, sparse_bsc_tensor, sparse_bsr_tensor,
@@ -40,7 +40,8 @@ def nothing(
     like = mortice.zeros(0, dtype=dtype, device=device)
     if layout is not sparse_coo and (len(shape) < 2 or layout in (sparse_bsr, sparse_bsc)):
         raise RuntimeError(
-            f"{name}: Only batched sparse compressed (non-block) tensors are supported, but got {layout_name(layout)} of size {list(shape)}"
+            f"torch.{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(shape)} of "
+            f"{layout_name(layout)}"
         )
     if layout is sparse_coo:
         data = rules.nothing(shape, like.dtype, like._device, dense)
@@ -115,6 +116,8 @@ def sparse_coo_tensor(
         raise RuntimeError(
             f"{name}: number of dimensions must be sparse_dim ({n}) + dense_dim ({values.ndim - 1}), but got {len(shape)}"
         )
+    if prod(shape) >= 2**63:
+        raise RuntimeError(f"{name}: numel: integer multiplication overflow; got size {list(shape)}.")
     if shape[n:] != values.shape[1:]:
         raise RuntimeError(f"{name}: values has incorrect size, expected {[many, *shape[n:]]}, got {list(values.shape)}")
     if many and n and not places.is_meta:
@@ -227,11 +230,7 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
     n = input._buffer.sparse_dim
     if dtype is not None:
         input = input.to(dtype)
-    dims = range(input.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
-    for d in dims:
-        if not -input.ndim <= d < input.ndim:
-            raise IndexError(f"sparse.sum: expected dims in [-{input.ndim}, {input.ndim - 1}]; got {d}.")
-    axes = sorted({d % input.ndim for d in dims})
+    axes = sorted(check_dims("sparse.sum", dim, input.ndim))
     if keepdim:
         made = sum(input, axes)
         for d in axes:
@@ -383,6 +382,15 @@ def _convert_indices_from_csr_to_coo(crow_indices: Any, col_indices: Any, *, out
 # ---- the old typed classes ----
 
 
+def old_style(args: Any, dtype: Any, device: Any) -> Any:
+    """Make a sparse tensor as the old constructors do: of indices and values, and of a size perhaps, or of a size alone."""
+    if args and isinstance(args[0], TensorBase) and len(args) > 1:
+        return sparse_coo_tensor(*args, dtype=dtype, device=device)
+    if args and not isinstance(args[0], (int, tuple, list)):
+        raise TypeError(f"new: expected a size, or indices and values; got {type(args[0]).__name__}.")
+    return sparse_coo_tensor(args[0] if args and not isinstance(args[0], int) else args or (0,), dtype=dtype, device=device)
+
+
 class SparseClass(TypedClass):
     """The type of a typed class: calling it makes a sparse tensor."""
 
@@ -394,9 +402,7 @@ class SparseClass(TypedClass):
             f"torch.sparse_coo_tensor({given}, dtype=, device=).",
             once=True,
         )
-        if elements:
-            return sparse_coo_tensor(*args, device=device)
-        return sparse_coo_tensor(args[0] if args and not isinstance(args[0], int) else args or (0,), dtype=cls.dtype, device=device)
+        return old_style(args, cls.dtype, device)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, TensorBase) and x._device.level is LEVEL and x.dtype is cls.dtype and x.device.type == "cpu"

@@ -9,6 +9,7 @@ here is in `rules`; all is computed by operations on the dense tensors inside.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
@@ -22,7 +23,7 @@ from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
 from mortice.printing import body, join_suffixes, suffixes
-from mortice.shape import Size
+from mortice.shape import Size, check_dims, prod
 from mortice.tensor import TensorBase, make
 
 
@@ -109,6 +110,7 @@ class SparseLevel(Level):
 
     name, transforms = "sparse", False
     mixed: dict[str, Callable[..., Any]]  # from `rules`: what ops mean beside dense tensors
+    merging: frozenset[str]  # also from there: the in-place operations that would have to merge places
 
     def layout(self, data: Any) -> Any:
         return data.layout
@@ -128,6 +130,10 @@ class SparseLevel(Level):
         made = make(t._buffer, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
         made.own_storage()
         return made
+
+    def check_writable(self, name: str, t: Any) -> None:
+        if name in self.merging and not t._buffer.distinct:
+            raise RuntimeError(f"{name} requires coalesced input. Call .coalesce() first.")
 
     def moved(self, data: Sparse, source: Any, target: Any, move: Callable[..., Any]) -> Sparse:
         def part(x: Any) -> Any:
@@ -243,7 +249,7 @@ def read(t: Any, key: Any) -> Any:
 
 def all_values(t: Any, dim: Any, keepdim: bool) -> Any:
     """Return the values of all places, for a reduction over them that a sparse operand has refused; others stay refused."""
-    if t.layout is not sparse_coo or dim is not None or keepdim:
+    if t.layout is not sparse_coo or len(check_dims("norm", dim, t.ndim)) < t.ndim or keepdim:
         raise
     return values_of(merge(t))
 
@@ -308,7 +314,9 @@ def indices(self: Any) -> Any:
 def values(self: Any) -> Any:
     """Return the values of a coalesced or compressed tensor; gradients flow back through them."""
     data = self._buffer
-    if not isinstance(data, Sparse) or not data.distinct:
+    if not isinstance(data, Sparse):
+        raise RuntimeError(f"values expected sparse tensor layout but got {layout_name(self.layout)}")
+    if not data.distinct:
         _merged("values", self)
     found = values_of(self)
     return found if found.shape == data.stored_shape else found.reshape(data.stored_shape)
@@ -350,6 +358,14 @@ def sparse_mask(self: Any, mask: Any) -> Any:
         raise RuntimeError(
             f"sparse_mask: operands have incompatible sizes; self has size {list(self.shape)} but mask has size {list(mask.shape)}."
         )
+    data = self._buffer
+    if isinstance(data, Sparse) and data.sparse_dim != like.sparse_dim:
+        if data.nnz:
+            raise RuntimeError(
+                "sparse_mask: the number of sparse dimensions in `self` should match that of the `mask`. "
+                f"Got {data.sparse_dim} != {like.sparse_dim}."
+            )
+        self = self.to_dense()
     return place(like, take(self, like))
 
 
@@ -420,16 +436,46 @@ def _resized(name: str, t: Any, size: Any, sparse_dim: int, dense_dim: int, clea
     indices, values = data.indices, data.values
     if clear or not data.nnz:
         indices, values = indices.new_zeros((sparse_dim, 0)), values.new_zeros((0, *shape[sparse_dim:]))
-    elif sparse_dim != data.sparse_dim or len(shape) != len(data.shape):
-        raise RuntimeError(f"{name}: changing the number of sparse or dense dimensions on a non-empty sparse tensor is not supported.")
-    elif any([new < old for new, old in zip(shape, data.shape)]):
-        raise RuntimeError(f"{name}: shrinking the size of dimensions on a non-empty sparse tensor is not supported.")
     else:
-        grown = values.new_zeros((data.nnz, *shape[sparse_dim:]))
-        grown[(slice(None), *[slice(n) for n in values.shape[1:]])] = values
-        values = grown
+        n = data.sparse_dim
+        for kind, old, new in (("sparse", data.shape[:n], shape[:sparse_dim]), ("dense", data.shape[n:], shape[sparse_dim:])):
+            problem = (
+                f"changing the number of {kind} dimensions (from {len(old)} to {len(new)})" if len(old) != len(new)
+                else f"shrinking the size of {kind} dimensions (from {list(old)} to {list(new)})"
+                if any([a > b for a, b in zip(old, new)]) else ""
+            )  # fmt: skip
+            if problem:
+                raise RuntimeError(
+                    f"{name}: {problem} on a non-empty sparse tensor is not supported. Make an empty one, sparse_coo_tensor(size), "
+                    "or a new one of these indices and values."
+                )
+        size = (data.nnz, *shape[n:])  # the memory grows, as that of a dense tensor does: numbers follow one another as they did
+        values = mortice.nn.functional.pad(values.reshape(-1), (0, prod(size) - values.numel())).reshape(size)
     t._buffer, t._shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
     return t
+
+
+def narrow_copy(self: Any, dim: int, start: Any, length: int) -> Any:
+    """Take `length` positions from `start` along a dim: neither is counted from behind, as in PyTorch."""
+    data, values, n = self._buffer, values_of(self), self._buffer.sparse_dim
+    if not 0 <= dim < self.ndim:
+        raise RuntimeError(f"narrow_copy: Dimension {dim} out of range. Expecting 0 <= dim < {self.ndim}.")
+    size, start, length = self.shape[dim], operator.index(start), operator.index(length)
+    if length < 0:
+        raise RuntimeError(f"narrow_copy: length must be non-negative; got {length}.")
+    if start < 0 or start + length > size:
+        raise RuntimeError(
+            "narrow_copy: Invalid range to narrow. range(start, start+length) must be a subset of "
+            f"range(0, {size}); got start={start} and length={length}."
+        )
+    shape, indices = [length if d == dim else s for d, s in enumerate(self.shape)], data.indices
+    if dim >= n:
+        values = values.narrow(dim - n + 1, start, length).clone()
+    else:
+        here = ((indices[dim] >= start) & (indices[dim] < start + length)).nonzero().flatten()
+        rows = [row - start if d == dim else row for d, row in enumerate(indices.index_select(1, here))]
+        indices, values = mortice.stack(rows), values.index_select(0, here)
+    return place(Sparse(indices, values.detach(), shape, data.coalesced), values)
 
 
 def hspmm(mat1: Any, mat2: Any) -> Any:

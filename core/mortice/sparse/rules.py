@@ -55,6 +55,10 @@ def _mul(k: Any, x: Any, y: Any) -> Sparse:
     if not x.shape or not y.shape:
         number, x = (x, y) if not x.shape else (y, x)
         return x.with_values(x.values * to_dense(wrap(number)))  # type: ignore[no-any-return]
+    n = x.sparse_dim
+    if x.shape != y.shape and (len(x.shape), n, x.shape[:n]) == (len(y.shape), y.sparse_dim, y.shape[:n]):  # dense dims broadcast
+        shape = mortice.broadcast_shapes(x.shape, y.shape)
+        x, y = _broadcast(wrap(x), shape)._buffer, _broadcast(wrap(y), shape)._buffer
     _alike("mul", x, y)
     if x.sparse_dim != y.sparse_dim:
         return x if not x.nnz else y
@@ -73,7 +77,7 @@ def _div(k: Any, x: Any, y: Any, rounding_mode: Any = None) -> Sparse:
 
 
 def _pow(k: Any, x: Any, y: Any) -> Sparse:
-    if not isinstance(x, Sparse) or isinstance(y, Sparse) or not y > 0:
+    if not isinstance(x, Sparse) or isinstance(y, Sparse) or not y.real > 0:
         raise refusal("pow", x, y)  # 0 to any other power is not 0
     x = _merged(x)
     return x.with_values(x.values**y)
@@ -119,12 +123,18 @@ def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
 
 def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
     n = parts[0].sparse_dim
-    if axis >= n or any([p.sparse_dim != n for p in parts]):
-        raise refusal("cat of this kind", *parts)
+    if any([p.sparse_dim != n for p in parts]):
+        counts = [p.sparse_dim for p in parts]
+        raise RuntimeError(f"cat: All tensors must have the same number of sparse and dense dimensions; got {counts} sparse ones.")
     *starts, size = accumulate([p.shape[axis] for p in parts], initial=0)
-    moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p.indices)]) for p, start in zip(parts, starts)]
     shape = [size if d == axis else s for d, s in enumerate(parts[0].shape)]
-    return Sparse(mortice.cat(moved, 1), mortice.cat([p.values for p in parts]), shape)
+    moved, values = [p.indices for p in parts], [p.values for p in parts]
+    if axis < n:
+        moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p)]) for p, start in zip(moved, starts)]
+    else:  # each value is 0 where the others have theirs
+        around = [(0, 0) * (len(shape) - 1 - axis) + (start, size - start - p.shape[axis]) for p, start in zip(parts, starts)]
+        values = [mortice.nn.functional.pad(v, by) for v, by in zip(values, around)]
+    return Sparse(mortice.cat(moved, 1), mortice.cat(values), shape)
 
 
 def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
@@ -145,7 +155,7 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
         raise refusal("getitem of single elements", x)
     if x.layout is not sparse_coo:
         if n > 2 and any([n - 2 <= d < n for d, _ in fixed]):
-            raise RuntimeError("getitem: selecting sparse dimensions is not supported for batched sparse compressed tensors")
+            raise RuntimeError("getitem: selecting sparse dimensions is not supported for batched sparse compressed tensors.")
         x = _merged(x)
     for d, i in reversed(fixed):
         if d >= n:
@@ -206,7 +216,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
-    "conj": lambda k, x: x.with_values(x.values.conj()), "zeros_like": lambda k, x: _fill(k, x, 0),
+    "conj": lambda k, x: x.with_values(x.values.conj()), "real": lambda k, x: x.with_values(x.values.real),
+    "zeros_like": lambda k, x: _fill(k, x, 0),
     "eq": _eq, "contiguous": lambda k, x: x, "relu_grad": lambda k, g, out: out.with_values(take(wrap(g), out) * (out.values > 0)),
 }  # fmt: skip
 # Functions that take 0 to 0: of the whole value of a place.
@@ -229,6 +240,25 @@ def _of_values(name: str) -> Callable[..., Any]:
 RULES.update({name: _of_values(name) for name in ZERO_TO_ZERO.split()})
 
 
+# ---- what the formulas of gradients ask for, which are of the places that there are ----
+
+
+def _add_in_formulas(k: Any, x: Any, y: Any) -> Sparse:
+    if isinstance(x, Sparse) and is_number(y):
+        x = _merged(x)
+        return x.with_values(x.values + y)  # type: ignore[no-any-return]
+    return _add(k, x, y)
+
+
+def _div_in_formulas(k: Any, x: Any, y: Any) -> Sparse:
+    if isinstance(x, Sparse) and isinstance(y, Sparse):
+        return y.with_values(take(wrap(x), y) / y.values)
+    return _div(k, x, y)
+
+
+OF_FORMULAS: dict[str, Callable[..., Any]] = {"add": _add_in_formulas, "divide": _div_in_formulas}
+
+
 class SparseTable(dict[Any, Callable[..., Any]]):
     """The compiled ops of sparse tensors."""
 
@@ -247,9 +277,9 @@ class SparseBackend(LevelBackend):
         super().__init__(inner)
         self.table = SparseTable(self)
 
-    def rule(self, name: str) -> Callable[..., Any]:
-        """Return what computes an op or kernel of that name."""
-        rule = RULES.get(name)
+    def rule(self, name: str, in_formulas: bool = False) -> Callable[..., Any]:
+        """Return what computes an op of that name, or a kernel in the formula of a gradient."""
+        rule = (OF_FORMULAS.get(name) if in_formulas else None) or RULES.get(name)
         if rule is not None:
             return lambda *args, **attrs: _as_given(rule(self, *args, **attrs), args)
 
@@ -263,7 +293,7 @@ class SparseBackend(LevelBackend):
             raise AttributeError(name)
         if not callable(getattr(self.inner, name)):
             return getattr(self.inner, name)
-        found = self.__dict__[name] = self.rule(name)
+        found = self.__dict__[name] = self.rule(name, in_formulas=True)
         return found
 
     def _constant(self, data: Any) -> Any:
@@ -421,4 +451,4 @@ MIXED: dict[str, Callable[..., Any]] = {
 for _name in ("floordiv", "floor_divide", "div_floor", "div_trunc"):
     _mode = "trunc" if "trunc" in _name else "floor"
     RULES[_name], MIXED[_name] = partial(_div, rounding_mode=_mode), partial(_mixed_div, rounding_mode=_mode)
-LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
+LEVEL.backend_class, LEVEL.mixed, LEVEL.merging = SparseBackend, MIXED, frozenset([f"{name}_" for name in ZERO_TO_ZERO.split()])
