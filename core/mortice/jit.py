@@ -9,8 +9,8 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from inspect import signature
-from types import FunctionType
-from typing import Any, Final
+from types import FunctionType, UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from mortice.nn.module import Module
 
@@ -93,18 +93,13 @@ def _same(fn: Any) -> Any:
     return fn
 
 
-export = interface = script_method = script_if_tracing = _same
+export = interface = script_method = script_if_tracing = unused = _same
 _overload = _overload_method = _script_if_tracing = _same  # private in PyTorch; torchvision's sources name them
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
     """Return the function itself; works with and without arguments."""
     return drop if callable(drop) else _same
-
-
-def unused(fn: Any) -> Any:
-    """Return the function itself."""
-    return fn
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
@@ -129,8 +124,16 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Tell whether an object is of a type."""
-    return _isinstance(obj, target_type)
+    """Tell whether an object is of a type or one in a tuple; `list[int]` asks items too."""
+    if _isinstance(target_type, tuple):
+        return any(isinstance(obj, kind) for kind in target_type)
+    kind, inner = get_origin(target_type), get_args(target_type)
+    if kind in (Union, UnionType):
+        return obj is None or isinstance(obj, inner)  # as PyTorch
+    if kind not in (list, dict, tuple) or not _isinstance(obj, kind):
+        return not kind and _isinstance(obj, target_type)
+    rows = obj.items() if kind is dict else zip(obj) if kind is list else [obj]
+    return all(len(row) == len(inner) and all(map(isinstance, row, inner)) for row in rows)
 
 
 def _unwrap_optional(x: Any) -> Any:
@@ -141,13 +144,11 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def is_scripting() -> bool:
-    """Return False: nothing runs as a script."""
+    """Return False: nothing runs as a script or is traced."""
     return False
 
 
-def is_tracing() -> bool:
-    """Return False: nothing is traced."""
-    return False
+is_tracing = is_scripting
 
 
 def _refuse(name: str, instead: str) -> Callable[..., Any]:

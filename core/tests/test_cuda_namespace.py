@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional, Union
 
 import pytest
 
@@ -481,6 +481,37 @@ def test_scripting_and_tracing_keep_the_function() -> None:
         mt.jit.save(net, "file")
     with pytest.raises(mt.errors.ShapeError):
         mt.jit.trace(net, mt.ones(1, 3))
+
+
+TENSOR = object()  # stands for a tensor of the library that is asked
+TYPED: list[tuple[Any, Any]] = [
+    (TENSOR, lambda T: T), (1, lambda T: T), (1, lambda T: (T, int)), ("a", lambda T: (T, list[int])),
+    ([TENSOR], lambda T: list[T]), ([TENSOR, 1], lambda T: list[T]), ([[1], [2]], lambda T: list[list[int]]),
+    ([[1], ["2"]], lambda T: list[list[int]]), ((1,), lambda T: list[int]), ({"a": TENSOR}, lambda T: dict[str, T]),
+    (TENSOR, lambda T: dict[str, T]), ({1: TENSOR}, lambda T: dict[str, T]), ({"a": [1]}, lambda T: dict[str, list[int]]),
+    ((1, "a"), lambda T: tuple[int, str]), ((1, 2), lambda T: tuple[int, str]), ((1,), lambda T: tuple[int, int]),
+    (None, lambda T: Optional[T]), ([1], lambda T: Optional[list[int]]), ([1], lambda T: Union[T, str]),  # noqa: UP007, UP045
+    (1, lambda T: T | int), (None, lambda T: T | int), ({1}, lambda T: set[int]),
+]  # fmt: skip
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", range(len(TYPED)))
+def test_isinstance_of_jit_looks_into_containers_as_pytorch_does(case: int) -> None:
+    torch = pytest.importorskip("torch")
+    value, target = TYPED[case]
+
+    def answer(lib: Any) -> bool:
+        held = lib.ones(2)
+
+        def swap(v: Any) -> Any:
+            if type(v) in (list, tuple):
+                return type(v)(map(swap, v))
+            return {k: swap(u) for k, u in v.items()} if isinstance(v, dict) else held if v is TENSOR else v
+
+        return bool(lib.jit.isinstance(swap(value), target(lib.Tensor)))
+
+    assert answer(mt) is answer(torch)
 
 
 def test_the_version_compares_by_its_numbers() -> None:
