@@ -42,7 +42,7 @@ class _Asked(dict):  # type: ignore[type-arg]
         asked = getattr(kind, "__torch_function__", None)
         own = kind is Tensor or asked is None or asked is _disabled_torch_function_impl
         # PyTorch's tensors are arrays of another library here: what theirs does is call the function again.
-        found = self[kind] = not own and (issubclass(kind, Tensor) or not _of_pytorch(asked))
+        found = self[kind] = kind in (list, tuple) or not own and (issubclass(kind, Tensor) or not _of_pytorch(asked))
         return found
 
 
@@ -52,7 +52,7 @@ def _of_pytorch(function: Any) -> bool:
     return maker.partition(".")[0] == "torch"  # type: ignore[no-any-return]
 
 
-_asked = _Asked({list: True, tuple: True})
+_asked = _Asked()
 
 
 def _overloaded(values: Any) -> list[Any]:
@@ -374,8 +374,8 @@ def _methods() -> dict[str, Any]:
     for name in (*_ALONE, *_OPERATORS):
         kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
         told, value = _OPERATORS.get(name), own[f"__{name}__"]
-        # Handlers are told of what equals Tensor's own, which a reflected one does not.
-        tells = found[told] if told else _Method(value, f"__{name}__") if kind is _Reflected else None
+        # Handlers are told of what equals Tensor's own: a reflected one, or a program's, does not.
+        tells = found[told] if told in found else _Method(value, f"__{name}__") if kind is _Reflected else None
         found[f"__{name}__"] = kind(value, told or f"__{name}__", tells)
     for name, made in found.items():
         if isinstance(made, _Reflected):
@@ -399,6 +399,8 @@ def _set_by_name(cls: type, name: str, value: Any) -> None:
     if cls is Tensor and not _entered and value is _methods().get(name):
         value = _of_plain.get(name) or value.__wrapped__
     type.__setattr__(cls, name, value)
+    if name == "__torch_function__":  # so too of derived classes
+        _asked.clear()
 
 
 @functools.cache

@@ -24,7 +24,8 @@ class _Settings:
 
     matmul_precision = "highest"
     deterministic = warn_only = False
-    threads = os.cpu_count() or 1
+    asked = os.environ.get("MORTICE_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS", "")
+    threads = int(asked.isdecimal() and asked) or os.cpu_count() or 1
     followers: tuple[Any, ...] = ()  # who is told of a number of threads: backends that divide the work of a kernel
     interop_threads = os.cpu_count() or 1
 
@@ -106,7 +107,7 @@ def follow_threads(follow: Any) -> None:
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that kernels were allowed, by default the machine's."""
+    """Return the number of threads that kernels were allowed, by default the environment's or the machine's."""
     return settings.threads
 
 

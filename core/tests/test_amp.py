@@ -551,3 +551,9 @@ def test_a_checkpoint_computes_again_as_it_did_at_first(reentrant: bool) -> None
         assert mt.is_autocast_enabled("cpu") and (x @ x).dtype is mt.bfloat16
     assert seen == [mt.bfloat16, mt.bfloat16, mt.float32, mt.float32]
     assert not mt.is_autocast_enabled("cpu")
+
+
+def test_functions_of_one_device_have_names() -> None:
+    for name in dir(mt):
+        if name.endswith(("cpu_enabled", "cpu_dtype", "gpu_dtype")):
+            assert getattr(mt, name).__name__ == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -361,6 +362,21 @@ def test_new_memory_is_noticed_where_it_is_read_unwritten(monkeypatch: Any, dtyp
     with pytest.raises(ValueError, match="Overflow"):
         mt.set_num_threads(2**65)
     assert mt.set_flush_denormal(True) is False and mt.is_warn_always_enabled() is False
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    (
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "3", "MORTICE_NUM_THREADS": "2"}, 2),
+        ({"OMP_NUM_THREADS": "0"}, None),
+    ),
+)
+def test_threads_are_what_the_environment_says(asked: dict[str, str], found: int | None) -> None:
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    code = "import mortice; print(mortice.get_num_threads())"
+    out = subprocess.run([sys.executable, "-c", code], env=plain | asked, capture_output=True, text=True, timeout=120, check=True)
+    assert int(out.stdout) == (found or os.cpu_count())
 
 
 def test_default_dtypes_by_the_old_names() -> None:

@@ -47,6 +47,13 @@ def test_gradients_do_not_see_what_is_masked_out():
     assert w.grad.tolist() == [[2.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
 
 
+def test_autograd_grad_takes_masked_outputs_and_inputs():
+    x = masked_tensor(mortice.tensor([1.0, 2.0]), mortice.tensor([True, False]), requires_grad=True)
+    b = mortice.tensor(3.0, requires_grad=True)
+    (gx, gb) = mortice.autograd.grad((x * x * b).sum(), (x, b))
+    assert type(gx) is MaskedTensor and gx.get_data()[0] == 6 and gx.get_mask().tolist() == [True, False] and gb == 1
+
+
 def test_plain_tensors_get_no_gradient_from_what_is_masked_out():
     data = mortice.tensor([1.0, 2.0, float("nan")])
     b, x = mortice.tensor(1.0, requires_grad=True), mortice.tensor([4.0, 1.0, 0.0], requires_grad=True)

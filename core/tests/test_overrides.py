@@ -802,3 +802,40 @@ def test_the_functions_that_walk_the_graph_ask_too_and_hand_over_tuples_and_name
         mt.autograd.grad(loss, plain, retain_graph=True)
         mt.autograd.backward(loss, None, True, False, None, None)
     assert seen[2:] == [mt.autograd.grad, mt.autograd.backward] and plain.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_class_may_say_late_what_it_takes_over() -> None:
+    class Silent(mt.Tensor):
+        __torch_function__ = _disabled_torch_function_impl
+
+    class Told(mt.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise NotImplementedError(func)
+
+    for kind in (Silent, Told):
+        derived = type("Derived", (kind,), {})
+        for made in (mt.ones(2).as_subclass(kind), mt.ones(2).as_subclass(derived)):
+            assert not has_torch_function((made,))
+        kind.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: (cls, func.__name__))
+        for made in (mt.ones(2).as_subclass(kind), mt.ones(2).as_subclass(derived)):
+            assert mt.add(made, 1) == (type(made), "add")
+
+
+def test_a_program_may_wrap_all_methods_before_it_derives_a_class() -> None:
+    code = (
+        "import functools, mortice as mt\n"
+        "def counted(f):\n"
+        "    @functools.wraps(f)\n"
+        "    def call(*args, **named): calls.append(f.__name__); return f(*args, **named)\n"
+        "    return call\n"
+        "calls = []\n"
+        "for place in (mt.Tensor, mt.nn.functional, mt):\n"
+        "    for name in dir(place):\n"
+        "        f = getattr(place, name)\n"
+        "        if not name.startswith('_') and callable(f) and not isinstance(f, type): setattr(place, name, counted(f))\n"
+        "kept = type('Kept', (mt.Tensor,), {})\n"
+        "x = mt.ones(2).as_subclass(kept)\n"
+        "assert type(x + 1) is type(1 + x) is type(mt.nn.functional.relu(x)) is kept and 'relu' in calls"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

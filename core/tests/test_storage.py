@@ -359,6 +359,21 @@ def test_old_constructors():
 
 
 @pytest.mark.needs("addresses", "cpu")
+def test_old_constructors_take_an_array_as_it_lies():
+    np = pytest.importorskip("numpy")
+    a = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    for make in (mt.Tensor, mt.FloatTensor, mt.ones(1).new):
+        made = make(a)
+        assert made.stride() == (1, 3)
+        made[0, 0] += 1
+    assert a[0, 0] == 3
+    mt.DoubleTensor(a)[0, 0] = 7
+    assert a[0, 0] == 3
+    assert mt.Tensor(np.array(3.0)).tolist() == 3 and mt.LongTensor(np.array(True)).tolist() == 1
+    assert mt.Tensor(np.array(3)).shape == mt.Tensor(np.int64(3)).shape == (3,)
+
+
+@pytest.mark.needs("addresses", "cpu")
 def test_old_constructors_take_their_argument_by_its_name():
     assert mt.Tensor(size=(2,)).shape == mt.ByteTensor(size=[2]).shape == mt.LongTensor(size=mt.Size([2])).shape == (2,)
     assert mt.FloatTensor(size=()).shape == mt.ones(1).new(size=()).shape == ()

@@ -304,3 +304,6 @@ get_autocast_cpu_dtype = functools.partial(get_autocast_dtype, "cpu")
 set_autocast_cpu_dtype = functools.partial(set_autocast_dtype, "cpu")
 get_autocast_gpu_dtype = functools.partial(get_autocast_dtype, "cuda")
 set_autocast_gpu_dtype = functools.partial(set_autocast_dtype, "cuda")
+for _name, _made in list(globals().items()):
+    if isinstance(_made, functools.partial):
+        vars(_made)["__name__"] = _name  # as functions have

@@ -108,6 +108,10 @@ class MaskedTensor(Tensor):
         if name in _OWN:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
+        if name == "grad":  # mortice.autograd.grad, of these outputs and inputs themselves
+            with DisableTorchFunctionSubclass():
+                found = func(*args, **kwargs)
+            return tuple([_made(g, x._masked_mask) if is_masked_tensor(x) and g is not None else g for g, x in zip(found, args[1])])
         values, named = _data(args), {k: _data(v) for k, v in kwargs.items()}
         if name == "__get__":
             name, plain = "get", ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
+from contextlib import suppress
+from operator import index
 from typing import Any
 
 from mortice.backends.host import HostBuffer
@@ -15,7 +17,7 @@ from mortice.layout import contiguous_format, preserve_format, sparse_coo
 from mortice.mutation import check_writable
 from mortice.notice import warn
 from mortice.ops.creation import empty, sized
-from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
+from mortice.ops.data import PINNING, as_tensor, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.joining import cat
 from mortice.ops.movement import clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
@@ -379,7 +381,7 @@ def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> A
 
 
 def old_style(args: tuple[Any, ...], dtype: DType, device: Any, named: dict[str, Any] | None = None) -> Any:
-    """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage."""
+    """Make a tensor as the old constructors do: of sizes, from a sequence, or of an array's, a tensor's or a storage's memory."""
     if named:
         args = _by_name(args, named)
     if not args or len(args) > 1:
@@ -391,11 +393,13 @@ def old_style(args: tuple[Any, ...], dtype: DType, device: Any, named: dict[str,
         return data.detach()
     if isinstance(data, _Storage):
         return set_(empty(0, dtype=dtype, device=data.device), data)
-    if isinstance(data, Size) or (hasattr(data, "__index__") and not getattr(data, "shape", ())):
+    with suppress(TypeError):
+        data = index(data)
+    if isinstance(data, (Size, int)):
         return empty(data, dtype=dtype, device=device)
     if not is_sequence(data) and not is_array(data):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-    return tensor(data, dtype=dtype, device=device)
+    return as_tensor(data, dtype=dtype, device=device)
 
 
 def _by_name(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any]:
