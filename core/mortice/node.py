@@ -601,5 +601,8 @@ class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
         data = device.backend.arange(start, stop, step, dtype=dtype, device=device)
         return make(data, device, dtype, Size(device.backend.shape_of(data)))
 
+    def into(self, target: Any, kernel: Any, /, *operands: Any, **attrs: Any) -> Any:
+        return kernel(*operands, **attrs)
+
 
 TENSOR_KERNELS = graph_algebra.kernels = TensorKernels()

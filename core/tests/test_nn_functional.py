@@ -837,6 +837,19 @@ def test_kl_div_warns_of_its_mean_in_pytorchs_words() -> None:
         F.kl_div(mt.zeros(2, 2), mt.ones(2, 2))
 
 
+@pytest.mark.parametrize("labels", [[[1, 3, -1, 0]], [[2, -1, -1, -1], [0, 3, 1, -1], [-1, 2, 1, 0]], [[-1, 0, 1, 2]], [[3, 1, 0, 2]]])
+def test_multilabel_margin_loss_is_a_sum_over_labels_and_the_others(labels):
+    x = mt.tensor([[0.5, -1.0, 2.0, 0.25], [1.0, 0.75, 0.0, -0.5], [3.0, 1.0, 2.0, 0.0]])[: len(labels)].requires_grad_()
+    expected = []
+    for row, named in zip(x.tolist(), labels):
+        own = [*named, -1][: [*named, -1].index(-1)]
+        others = [c for c in range(4) if c not in own]
+        expected.append(sum(max(0.0, 1 - row[a] + row[b]) for a in own for b in others) / 4)
+    found = F.multilabel_margin_loss(x, mt.tensor(labels), reduction="none")
+    assert found.tolist() == pytest.approx(expected)
+    assert mt.autograd.grad(found.sum(), x)[0].shape == x.shape
+
+
 def test_pdist_of_meta_tensors_has_a_shape() -> None:
     assert F.pdist(mt.empty(4, 2, device="meta")).shape == (6,)
     assert F.pdist(mt.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))[:2].tolist() == [5.0, 1.0]

@@ -139,6 +139,11 @@ def test_addr_takes_bools_for_bools_only(argument):
     assert mt.addr(mt.ones(2, 2, dtype=mt.bool), true, true, **{argument: True}).all()
 
 
+def test_addr_scales_the_vector_before_the_product_is_made():
+    x = mt.full((2,), 1e30)
+    assert mt.isfinite(mt.addr(mt.zeros(2, 2), x, x, alpha=1e-30)).all()
+
+
 def test_products_of_other_kinds():
     a, b = _seq(2, 3), _seq(3, 2)
     assert mt.allclose(mt.tensordot(a, b, ([0, 1], [1, 0])), (a * b.t()).sum())

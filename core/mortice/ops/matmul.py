@@ -318,7 +318,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
         return _by_position(addr, (input, vec1, vec2, *old), out)
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
     d = dtype_of_all((input, vec1, vec2))
-    product = outer(cast(vec1, d), cast(vec2, d))
+    vec1, vec2 = cast(vec1, d), cast(vec2, d)
     beta, alpha = number_of("addr", "beta", beta), number_of("addr", "alpha", alpha)
     for argument, value in (("beta", beta), ("alpha", alpha)):
         if isinstance(value, bool) and d.kind != "b":
@@ -326,10 +326,10 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
     if d.kind == "b":
         if not isinstance(beta, bool) and not isinstance(beta, int) or isinstance(alpha, float):
             raise RuntimeError("For boolean inputs, argument beta and alpha must not be floating point numbers.")
-        both = elementwise.mul(product, bool(alpha))
+        both = outer(elementwise.mul(vec1, bool(alpha)), vec2)
         made = both if not beta else TENSOR_KERNELS.logical_or(expand(cast(input, d), both.shape), both)
         return made if out is None else _call.WRITE_OUT("addr", out, made)
-    return _plus("addr", cast(input, d), product, _scaled("addr", product, alpha, "alpha"), beta, 1, out)
+    return _plus("addr", cast(input, d), vec1, outer(_scaled("addr", vec1, alpha, "alpha"), vec2), beta, 1, out)
 
 
 @autocasting

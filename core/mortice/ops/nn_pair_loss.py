@@ -42,7 +42,8 @@ def _mse_loss(k: Any, x: Any, y: Any, /, *, reduction: str) -> Any:
 
 
 def _mse_back(k: Any, g: Any, x: Any, y: Any, reduction: str) -> Any:
-    return k.multiply(k.subtract(x, y), k.multiply(_each(k, g, x, reduction), 2.0))
+    d = k.subtract(x, y)
+    return k.into(d, k.multiply, d, k.multiply(_each(k, g, x, reduction), 2.0))
 
 
 _mse_loss.vjp(
@@ -77,10 +78,16 @@ def _divided(k: Any, x: Any, scale: float) -> Any:
     return x if scale == 1 else k.divide(x, scale)
 
 
-def _smooth_l1_back(k: Any, g: Any, x: Any, y: Any, reduction: str, beta: float) -> Any:
+def _huber_slope(k: Any, g: Any, x: Any, y: Any, reduction: str, delta: float, scale: float = 1) -> Any:
     d = k.subtract(x, y)
-    slope = slope_of_abs(k, d) if beta == 0 else _divided(k, k.clip(d, -beta, beta), beta)
-    return k.multiply(slope, _each(k, g, x, reduction))
+    d = _divided(k, k.into(d, k.clip, d, -delta, delta), scale)
+    return k.into(d, k.multiply, d, _each(k, g, x, reduction))
+
+
+def _smooth_l1_back(k: Any, g: Any, x: Any, y: Any, reduction: str, beta: float) -> Any:
+    if beta:
+        return _huber_slope(k, g, x, y, reduction, beta, beta)
+    return k.multiply(slope_of_abs(k, k.subtract(x, y)), _each(k, g, x, reduction))
 
 
 _smooth_l1_loss.vjp(
@@ -101,13 +108,9 @@ def _huber_loss(k: Any, x: Any, y: Any, /, *, reduction: str, delta: float) -> A
     return _reduced(k, _huber(k, x, y, delta), reduction)
 
 
-def _huber_back(k: Any, g: Any, x: Any, y: Any, reduction: str, delta: float) -> Any:
-    return k.multiply(k.clip(k.subtract(x, y), -delta, delta), _each(k, g, x, reduction))
-
-
 _huber_loss.vjp(
-    x=in_float32(_huber_back),
-    y=in_float32(lambda k, g, x, y, reduction, delta: _huber_back(k, g, y, x, reduction, delta)),
+    x=in_float32(lambda k, g, x, y, reduction, delta: _huber_slope(k, g, x, y, reduction, delta)),
+    y=in_float32(lambda k, g, x, y, reduction, delta: _huber_slope(k, g, y, x, reduction, delta)),
 )
 
 

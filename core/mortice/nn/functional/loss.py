@@ -9,6 +9,7 @@ import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
+from mortice import _range_of as range_of
 from mortice.nn._reduction import get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
@@ -467,8 +468,10 @@ def multilabel_margin_loss(
     at = _labels("multilabel_margin_loss", target).reshape(rows.shape)
     classes = rows.shape[1]
     given = mortice.cumsum((at < 0).to(mortice.int64), 1) == 0
+    most = (at.numel() and range_of(given.sum(1)) or (0, classes))[1]  # labels of a sample
+    at, given = at[:, :most], given[:, :most]
     safe = mortice.where(given, at, mortice.zeros_like(at))
-    is_label = mortice.zeros_like(at).scatter_add(1, safe, given.to(at.dtype)) > 0
+    is_label = mortice.zeros_like(rows, dtype=at.dtype).scatter_add(1, safe, given.to(at.dtype)) > 0
     # (sample, label position, other class)
     gap = mortice.clamp(1 - mortice.gather(rows, 1, safe).unsqueeze(2) + rows.unsqueeze(1), min=0)
     counts = given.unsqueeze(2) & ~is_label.unsqueeze(1)
