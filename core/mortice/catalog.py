@@ -258,7 +258,7 @@ TENSOR_KERNELS = {
     "ops.nn_rnn": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer",
     "ops.norms": "vector_norm",
     "ops.parts": "frexp gcd lcm",
-    "ops.products": "cross euclidean_distance row_distance",
+    "ops.products": "cross euclidean_distance own_distance row_distance",
     "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim nansum prod sum sum_all",
     "ops.reflections": "geqrf",
     "ops.reinterpret": "reinterpret",

@@ -1,6 +1,7 @@
 """Products: shapes of every rank, dtypes that do not promote, einsum's syntax, gradients."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -142,6 +143,26 @@ def test_addr_takes_bools_for_bools_only(argument):
 def test_addr_scales_the_vector_before_the_product_is_made():
     x = mt.full((2,), 1e30)
     assert mt.isfinite(mt.addr(mt.zeros(2, 2), x, x, alpha=1e-30)).all()
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, 3.0, math.inf])
+def test_gradients_of_distances_are_those_of_the_norms_of_differences(p):
+    def grads(distances: Any, *xs: Any) -> Any:
+        return mt.func.grad(lambda *xs: (distances(*xs) * mt.arange(1.0, 31, dtype=mt.float64)[:, None]).sum(), (0, 1))(*xs)
+
+    # So many numbers that some rows of x have their turn after others.
+    mt.manual_seed(0)
+    for lead, count in (((), 200), ((2,), 7)):
+        x, y = mt.randn(*lead, 30, 50, dtype=mt.float64), mt.randn(count, 50, dtype=mt.float64)
+        y[0] = x[..., 1, :].reshape(-1, 50)[0]  # a distance of 0
+        found = grads(lambda x, y: mt.cdist(x, y, p, "donot_use_mm_for_euclid_dist"), x, y)
+        mt.testing.assert_close(found, grads(lambda x, y: mt.norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1), x, y))
+    y = mt.cat([mt.randn(99, 50, dtype=mt.float64), y[:1], y[:1]])
+    row, other = mt.triu_indices(101, 101, 1)
+    weights = mt.rand(len(row), dtype=mt.float64)
+    found = mt.func.grad(lambda y: (mt.nn.functional.pdist(y, p) * weights).sum())(y)
+    mt.testing.assert_close(found, mt.func.grad(lambda y: (mt.norm(y[row] - y[other], p, -1) * weights).sum())(y))
+
 
 
 def test_products_of_other_kinds():

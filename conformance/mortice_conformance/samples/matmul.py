@@ -27,5 +27,7 @@ sample("euclidean_distance", _distance, kind="smooth", shapes=[((4, 3), (5, 3)),
 sample("row_distance", lambda x, y, p: np.linalg.norm(x[..., :, None, :] - y[..., None, :, :], p, -1), kind="matmul", dtypes="f",
        cases=[(((7, 3), (35, 3)), {"p": p}) for p in (0.0, 1.0, 1.5, 2.0, 3.0, np.inf)]
        + [(((2, 4, 70), (2, 5, 70)), {"p": 2.0}), (((2, 4, 3), (5, 3)), {"p": 1.0})])  # fmt: skip
+sample("own_distance", lambda x, p: np.linalg.norm(x[..., :, None, :] - x[..., None, :, :], p, -1), kind="matmul", dtypes="f",
+       cases=[(((7, 3),), {"p": p}) for p in (1.0, 2.0, 3.0)])  # fmt: skip
 sample("einsum", lambda x, y: np.einsum("bij,bjk->bik", x, y), call=lambda x, y: mt.einsum("bij,bjk->bik", x, y), dtypes="fc",
        kind="matmul", shapes=[((2, 3, 4), (2, 4, 5))])  # fmt: skip

@@ -29,5 +29,6 @@ from mortice.ops.nn_pool import (
 from mortice.ops.nn_resize import *
 from mortice.ops.nn_resize import interpolate, pad
 from mortice.ops.nn_rnn import *
+from mortice.ops.products import own_distances
 
 __all__ = [name for name in dict(globals()) if not name.startswith("_")]

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
+from mortice.backends.linalg_tools import rows
 from mortice.dtype import CLASS_NAMES, check_kind, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
@@ -250,9 +251,13 @@ def _euclidean(k: Any, x: Any, y: Any, /) -> Any:
     return k.sqrt(k.maximum(squares, 0.0))
 
 
-def _euclidean_x(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+def _per_distance(k: Any, g: Any, out: Any) -> Any:
     at_zero = k.equal(out, 0)
-    ratio = k.where(at_zero, 0, k.divide(g, k.where(at_zero, 1, out)))
+    return k.where(at_zero, 0, k.divide(g, k.where(at_zero, 1, out)))
+
+
+def _euclidean_x(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+    ratio = _per_distance(k, g, out)
     pulled = k.subtract(k.multiply(x, k.sum(ratio, axis=-1, keepdims=True)), k.matmul(ratio, y))
     return unbroadcast(k, pulled, Size(k.shape_of(x)))
 
@@ -271,13 +276,19 @@ def _row_distances(k: Any, x: Any, y: Any, /, *, p: float) -> Any:
 
 
 def _row_distances_x(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
-    apart = k.subtract(k.expand_dims(x, -2), k.expand_dims(y, -3))
-    shape = Size(k.shape_of(apart))
-    if p == 1:  # a product adds up faster
-        pulled = k.reshape(k.matmul(k.expand_dims(g, -2), slope_of_abs(k, apart)), (*shape[:-2], shape[-1]))
-    else:
-        pulled = k.sum(norm_back(k, g, apart, out, shape, p, len(shape) - 1, False), axis=-2)
-    return unbroadcast(k, pulled, Size(k.shape_of(x)))
+    shape, pulled = k.shape_of(x), []
+    weights = g if p == 1 else _per_distance(k, g, out) if p == 2 else None
+    # Of a few rows at once, so that differences stay in fast memory.
+    step = max((1 << 17) * shape[-2] // max(prod(k.shape_of(out)) * shape[-1], 1), 1)
+    for i in range(0, max(shape[-2], 1), step):
+        apart = k.subtract(k.expand_dims(rows(k, x, i, i + step), -2), k.expand_dims(y, -3))
+        if weights is not None:  # a product adds up faster
+            apart = slope_of_abs(k, apart) if p == 1 else apart
+            pulled.append(k.squeeze(k.matmul(k.expand_dims(rows(k, weights, i, i + step), -2), apart), -2))
+        else:
+            wide, part = k.shape_of(apart), (rows(k, t, i, i + step) for t in (g, out))
+            pulled.append(k.sum(norm_back(k, next(part), apart, next(part), wide, p, len(wide) - 1, False), axis=-2))
+    return unbroadcast(k, k.concat(pulled, axis=-2), Size(shape))
 
 
 def _row_distances_y(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
@@ -285,6 +296,16 @@ def _row_distances_y(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
 
 
 _row_distances.vjp(x=_row_distances_x, y=_row_distances_y)
+
+
+# The gradient finds the differences once, for both directions.
+@op(shape=lambda name, x, p: _distance_shape(name, x, x), name="own_distance", dtypes="f")
+def own_distances(k: Any, x: Any, /, *, p: float) -> Any:
+    """Return the p-norms of the differences of all pairs of rows of one matrix."""
+    return k.row_distances(x, x, p=p)
+
+
+own_distances.vjp(x=lambda k, g, x, out, p: _row_distances_x(k, k.add(g, k.matrix_transpose(g)), x, x, out, p))
 
 
 @autocasting

@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
+from mortice import _nn
 from mortice import _node_name as node_name
 from mortice import _numpy_names as numpy_names
 from mortice import _range_of as range_of
@@ -46,11 +47,11 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
-    if not (input.is_meta or (input.requires_grad and mortice.is_grad_enabled())):
+    if not input.is_meta:  # of which no mask can be counted
         upper = mortice.ones((n, n), dtype=mortice.bool, device=input.device).triu(1)
-        return mortice.cdist(input, input, p, "donot_use_mm_for_euclid_dist").masked_select(upper)
+        _nn.check_kind("pdist", input.dtype, "f")
+        return _nn.own_distances(input, p=float(p)).masked_select(upper)
     row, other = mortice.triu_indices(n, n, 1, device=input.device)
-    # Both directions of a pair would be twice the work where the gradient takes most of it. No mask of `meta` can be counted.
     return mortice.norm(input.index_select(0, row) - input.index_select(0, other), p, -1)
 
 
