@@ -227,8 +227,8 @@ TENSOR_KERNELS = {
         "remainder subtract"
     ),
     "ops.factor": (
-        "cholesky_ex cholesky_solve det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd "
-        "svdvals"
+        "cholesky_ex cholesky_solve det eig eigh eigvalsh inv_ex linalg_pinv lu_ex qr slogdet solve_ex "
+        "solve_triangular svd svdvals"
     ),
     "ops.fft": "fftn fftn_real ifftn irfftn rfftn",
     "ops.fill": "fill",
@@ -305,7 +305,7 @@ FREE_KERNELS = {
     "backends.linalg:LinalgKernels": (
         "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),
-    "backends.linalg_eigen:EigenKernels": "eigh svd svdvals",
+    "backends.linalg_eigen:EigenKernels": "eigh eigvalsh svd svdvals",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
         "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "

@@ -185,6 +185,21 @@ def test_the_gradient_of_eigenvectors_is_hermitian(dtype):
     assert mt.allclose(x.grad, x.grad.mH) and not mt.allclose(x.grad, mt.zeros_like(x.grad))
 
 
+@pytest.mark.parametrize("uplo", ["L", "U", "l"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 0), (2, 0, 0), (0, 3, 3)])
+def test_eigenvalues_alone_are_those_beside_the_vectors(shape, dtype, uplo):
+    mt.manual_seed(0)
+    x = mt.randn(*shape, dtype=getattr(mt, dtype))  # of which one triangle is read
+    values, _ = mt.linalg.eigh(x, uplo)
+    alone = mt.linalg.eigvalsh(x, uplo)
+    assert alone.dtype is mt.float64 and alone.shape == values.shape
+    mt.testing.assert_close(alone, values)
+    kept = x.clone().requires_grad_()
+    mt.linalg.eigvalsh(kept, uplo).pow(3).sum().backward()
+    mt.testing.assert_close(mt.func.grad(lambda x: mt.linalg.eigvalsh(x, uplo).pow(3).sum())(x), kept.grad)
+
+
 @pytest.mark.parametrize("p", [1, -1, math.inf, "fro", "nuc"])
 def test_the_condition_of_a_singular_matrix_among_others_is_infinite(p):
     x = mt.eye(3, dtype=mt.float64).repeat(3, 1, 1)

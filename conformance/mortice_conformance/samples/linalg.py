@@ -106,6 +106,8 @@ def _eigh_product(x: object) -> object:
 
 sample("eigh", lambda x: (np.linalg.eigvalsh(x), x), symmetric, call=_eigh_product, dtypes=_FULL, kind="linalg", shapes=[(3, 3), (2, 4, 4)],
        result=("real_part", "promote"))  # fmt: skip
+sample("eigvalsh", np.linalg.eigvalsh, symmetric, call=lambda x: OPS["eigvalsh"].fn(_even(x), upper=False), dtypes=_FULL, kind="linalg",
+       shapes=[(3, 3), (2, 4, 4)], result="real_part")  # fmt: skip
 
 
 def _eig_product(x: object) -> object:

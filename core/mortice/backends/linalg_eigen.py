@@ -173,6 +173,10 @@ class EigenKernels:
         w = k.multiply(k.take_along_axis(w, order, axis=-1), k.squeeze(scale, -1))
         return w, gather_columns(k, v, order)
 
+    def eigvalsh(k: Any, x: Buffer, *, upper: bool = False) -> Buffer:
+        """Return the eigenvalues, ascending; one triangle of x is read."""
+        return k.eigh(x, upper=upper)[0]
+
     def svdvals(k: Any, x: Buffer) -> Buffer:
         """Return the singular values, descending."""
         return k.svd(x, full_matrices=False)[1]

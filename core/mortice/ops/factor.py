@@ -503,9 +503,31 @@ def _real_values(op: Op, d: DType) -> tuple[DType, DType]:
     return full_precision(op, d)[0], d.to_real()
 
 
-def _values_shape(name: str, shape: Size) -> Size:
+def _values_shape(name: str, shape: Size, **attrs: Any) -> Size:
     *batch, m, n = tuple(shape)
     return Size((*batch, min(m, n)))
+
+
+def _of_values(k: Any, g: Any, left: Any, right: Any) -> Any:
+    # Without the vectors' own gradients equal values do no harm; the vectors again cost less than keeping them.
+    return k.matmul(k.multiply(left, k.expand_dims(k.astype(g, k.dtype_of(left)), -2)), right)
+
+
+@op(
+    result=_real_values, shape=_values_shape, kernel="eigvalsh", name="eigvalsh", dtypes="fc", holomorphic=False,
+    grad_name="LinalgEighBackward0",
+)  # fmt: skip
+def eigvalsh(k: Any, x: Any, /, *, upper: bool) -> Any:
+    """Return the eigenvalues of Hermitian matrices."""
+    return k.eigvalsh(x, upper=upper)
+
+
+def _eigvalsh_back(k: Any, g: Any, x: Any, upper: bool) -> Any:
+    _, vectors = k.eigh(x, upper=upper)
+    return _of_values(k, g, vectors, adjoint(k, vectors))
+
+
+eigvalsh.vjp(x=_eigvalsh_back)
 
 
 @op(
@@ -517,9 +539,8 @@ def svdvals(k: Any, x: Any, /) -> Any:
 
 
 def _svdvals_back(k: Any, g: Any, x: Any) -> Any:
-    # Without the vectors' own gradients equal singular values do no harm; svd again costs less than keeping U and V.
     u, _, vh = k.svd(x, full_matrices=False)
-    return k.matmul(k.multiply(u, k.expand_dims(k.astype(g, k.dtype_of(x)), -2)), vh)
+    return _of_values(k, g, u, vh)
 
 
 svdvals.vjp(x=_svdvals_back)

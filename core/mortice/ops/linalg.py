@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
-from mortice.modes import autocasting
+from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS, named, node_name
 from mortice.notice import warn
 from mortice.ops import factor
@@ -533,7 +533,10 @@ def eigh(input: Any, UPLO: str = "L", *, out: Any = None) -> Any:
 def eigvalsh(input: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, of Hermitian matrices; one triangle is read."""
     check_square("linalg.eigvalsh", input)
-    return give("linalg.eigvalsh", out, factor.eigh(input, upper=_uplo("linalg.eigvalsh", UPLO))[0])
+    upper = _uplo("linalg.eigvalsh", UPLO)
+    # Where a gradient is to come the vectors are found at once.
+    kept = input.requires_grad and modes.grad
+    return give("linalg.eigvalsh", out, factor.eigh(input, upper=upper)[0] if kept else factor.eigvalsh(input, upper=upper))
 
 
 def _check_eig(name: str, x: Any) -> None:

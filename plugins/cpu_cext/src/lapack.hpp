@@ -64,6 +64,7 @@ template <class T> inline int whole(const T &answer, int least) {
 PyObject *geqrf(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *qr(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *eigvalsh(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *svd(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *svdvals(PyObject *const *args, Py_ssize_t n, PyObject *names);

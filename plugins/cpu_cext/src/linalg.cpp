@@ -468,6 +468,7 @@ const Method linalg_methods[] = {
     MORTICE_METHOD("partial_geqrf", geqrf),
     MORTICE_METHOD("partial_qr", qr),
     MORTICE_METHOD("partial_eigh", eigh),
+    MORTICE_METHOD("partial_eigvalsh", eigvalsh),
     MORTICE_METHOD("partial_eig", eig),
     MORTICE_METHOD("partial_svd", svd),
     MORTICE_METHOD("partial_svdvals", svdvals),

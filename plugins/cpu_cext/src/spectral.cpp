@@ -151,32 +151,27 @@ PyObject *qr(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 namespace {
 
-template <class T> void run_syevd(int n, T *a, Real<T> *w, T *work, int lwork, Real<T> *rwork, int lrwork, int *iwork, int liwork,
-                                  bool upper, int *info) {
+template <class T> void run_syevd(const char *job, int n, T *a, Real<T> *w, T *work, int lwork, Real<T> *rwork, int lrwork, int *iwork,
+                                  int liwork, bool upper, int *info) {
     const char *half = upper ? "U" : "L";
     if constexpr (FLOATING<T>) {
         using F = void (*)(const char *, const char *, int *, T *, int *, T *, T *, int *, int *, int *, int *, size_t, size_t);
-        reinterpret_cast<F>(lapack(T{}).syevd)("V", half, &n, a, &n, w, work, &lwork, iwork, &liwork, info, 1, 1);
+        reinterpret_cast<F>(lapack(T{}).syevd)(job, half, &n, a, &n, w, work, &lwork, iwork, &liwork, info, 1, 1);
     } else {
         using F = void (*)(const char *, const char *, int *, T *, int *, Real<T> *, T *, int *, Real<T> *, int *, int *, int *,
                            int *, size_t, size_t);
-        reinterpret_cast<F>(lapack(T{}).syevd)("V", half, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork, &liwork, info, 1, 1);
+        reinterpret_cast<F>(lapack(T{}).syevd)(job, half, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork, &liwork, info, 1, 1);
     }
 }
 
-}  // namespace
-
-PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<2> N{"eigh", {"x", "upper"}, 1};
-    PyObject *a[2];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+// The eigenvalues, and unless they are all that is asked for the vectors.
+PyObject *hermitian(Array &x, const bool upper, const bool alone) {
     if (!served(x) || x.shape()[x.ndim - 1] != x.shape()[x.ndim - 2]) return default_body();
     need_lapack();
     const Shape s(x);
-    const bool upper = as_bool(a[1]);
     const Ref columns = columns_of(x);
     Ref values = of_batch(x, real_of(x.dtype), {s.n});
+    const char *job = alone ? "N" : "V";
     Scratch<int> codes(static_cast<size_t>(s.batch));
     int *code = codes;
     const bool good = by_dtype(x.dtype, [&](auto zero) {
@@ -187,7 +182,7 @@ PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         const int size = static_cast<int>(s.n);
         Real<T> real_best{};
         int whole_best = 0, failed = 0;
-        run_syevd<T>(size, &best, w, &best, -1, &real_best, -1, &whole_best, -1, upper, &failed);
+        run_syevd<T>(job, size, &best, w, &best, -1, &real_best, -1, &whole_best, -1, upper, &failed);
         const int room = whole(best, 1), real_room = whole(real_best, 1), int_room = whole_best > 1 ? whole_best : 1;
         const auto threads = static_cast<size_t>(num_threads());
         Scratch<T> work(threads * static_cast<size_t>(room));
@@ -198,12 +193,29 @@ PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         int *third = int_work;
         over_batch(s.batch, 4 * cube(s.n), [&](int64_t i) {
             const int64_t me = thread_number();
-            run_syevd<T>(size, data + i * s.each, w + i * s.n, first + me * room, room, second + me * real_room, real_room,
+            run_syevd<T>(job, size, data + i * s.each, w + i * s.n, first + me * room, room, second + me * real_room, real_room,
                          third + me * int_room, int_room, upper, code + i);
         });
         return all_good(code, s.batch);
     });
-    return good ? as_tuple(values, turned(*columns)) : default_body();
+    if (!good) return default_body();
+    return alone ? values.release() : as_tuple(values, turned(*columns));
+}
+
+}  // namespace
+
+PyObject *eigh(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"eigh", {"x", "upper"}, 1};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    return hermitian(as_array(a[0]), as_bool(a[1]), false);
+}
+
+PyObject *eigvalsh(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"eigvalsh", {"x", "upper"}, 1};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    return hermitian(as_array(a[0]), as_bool(a[1]), true);
 }
 
 namespace {

@@ -203,6 +203,9 @@ def test_hermitian_eigenvalues(pair, dtype, shape, upper):
         w, v = (pair.numpy(a) for a in pair.own.eigh(pair.array(operand), upper=upper))
         close(v * w[..., None, :].astype(dtype) @ adjoint(v), whole.astype(dtype), dtype, 10)
         assert (np.diff(w) >= 0).all() and w.dtype == np.real(x).dtype
+        alone = pair.numpy(pair.own.eigvalsh(pair.array(operand), upper=upper))
+        assert alone.dtype == w.dtype and alone.shape == w.shape
+        close(alone, w, dtype)
 
 
 @pytest.mark.parametrize("shape", SQUARE)
@@ -238,7 +241,7 @@ def test_nan_is_not_lost_below_a_zero(pair, dtype):
 def test_nan_in_one_matrix_leaves_the_others(pair):
     x = random("float64", (2, 3, 3))
     x[0, 1, 1] = np.nan
-    for kernel in ("svd", "eigh", "svdvals"):
+    for kernel in ("svd", "eigh", "svdvals", "eigvalsh"):
         made = getattr(pair.own, kernel)(pair.array(x))
         found = [pair.numpy(a) for a in (made if isinstance(made, tuple) else (made,))]
         assert all(np.isfinite(a[1]).all() for a in found)
