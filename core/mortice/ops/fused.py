@@ -10,7 +10,7 @@ from typing import Any
 from mortice.dtype import float32
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
-from mortice.modes import modes
+from mortice.modes import enable_grad, modes
 from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, written
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import SCALAR, remembered
@@ -127,10 +127,11 @@ def _by_device(
         _fused_step_(kernel, pick[0], grads and [grads[i] for i in chosen], pick[1:], own, *rest)
 
 
+@enable_grad()
 def _recorded(
     kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any]
 ) -> None:
-    """Take the step in tensor operations, so that gradients flow through it."""
+    """Take the step in tensor operations, so that gradients flow through it, where they are off too: as PyTorch does."""
     changed = (params, *state)
     for tensors in changed:
         for t in tensors:
