@@ -56,7 +56,8 @@ def _fused_step_(
             if t._device is not first or t.dtype is not p.dtype:
                 return _by_device(kernel, params, grads, state, numbers, differentiable)
     if differentiable:
-        return _recorded(kernel, params, grads, state, numbers)
+        with enable_grad():
+            return _recorded(kernel, params, grads, state, numbers)
     held = {name: [t._buffer for t in value] for name, value in numbers.items() if type(value) is list}
     if held:
         numbers = {**numbers, **held}
@@ -127,7 +128,6 @@ def _by_device(
         _fused_step_(kernel, pick[0], grads and [grads[i] for i in chosen], pick[1:], own, *rest)
 
 
-@enable_grad()
 def _recorded(
     kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any]
 ) -> None:
