@@ -354,7 +354,7 @@ def test_causal_biases_are_the_masks_of_their_corner(corner, lengths):
     assert own.shape == (rows, columns) and own.dtype is mt.bool and isinstance(own, bias.CausalBias)
     assert repr(own) == repr(mask.cpu()) and type(own._materialize()) is mt.Tensor
     assert mt.equal(attend(q, k, v, own), attend(q, k, v, mask))
-    with pytest.raises(ValueError, match="should not be used with is_causal"):
+    with pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
         attend(q, k, v, own, is_causal=True)
 
 

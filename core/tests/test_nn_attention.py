@@ -190,8 +190,10 @@ def test_sdpa_kernel_is_accepted():
     x = mt.randn(1, 2, 3, 4)
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
         assert F.scaled_dot_product_attention(x, x, x).shape == x.shape
-    with pytest.raises(AssertionError), sdpa_kernel("math"):
-        pass
+    for wrong in ("math", 3, None, [SDPBackend.MATH, 3]):
+        words = "Backend must be an instance of SDPBackend or a list of SDPBackend instances"
+        with pytest.raises(AssertionError, match=words), sdpa_kernel(wrong):
+            pass
 
 
 # ---- transformers ----

@@ -362,6 +362,22 @@ def test_a_differentiable_step_has_torchs_gradients(name):
     np.testing.assert_allclose(*found, rtol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["Adam", "SGD"])
+def test_a_differentiable_step_is_recorded_and_refuses_a_leaf_where_gradients_are_off_as_torchs(name):
+    found = []
+    for t in BOTH:
+        w = t.tensor([0.5, -1.5], dtype=t.float64, requires_grad=True)
+        p = w.clone()
+        with t.no_grad():
+            p.grad = 2 * w
+            getattr(t.optim, name)([p], differentiable=True).step()
+        found.append(array(t.autograd.grad((p**2).sum(), w)[0]))
+        w.grad = t.ones_like(w)
+        with t.no_grad(), pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
+            getattr(t.optim, name)([w], differentiable=True).step()
+    np.testing.assert_allclose(*found, rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", ["Adam", "NAdam", "RAdam", "SGD"])
 def test_a_differentiable_step_has_the_gradient_of_its_learning_rate(name):
     found = []

@@ -10,7 +10,7 @@ from typing import Any
 from mortice.dtype import float32
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
-from mortice.modes import modes
+from mortice.modes import enable_grad, modes
 from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, written
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import SCALAR, remembered
@@ -56,7 +56,8 @@ def _fused_step_(
             if t._device is not first or t.dtype is not p.dtype:
                 return _by_device(kernel, params, grads, state, numbers, differentiable)
     if differentiable:
-        return _recorded(kernel, params, grads, state, numbers)
+        with enable_grad():
+            return _recorded(kernel, params, grads, state, numbers)
     held = {name: [t._buffer for t in value] for name, value in numbers.items() if type(value) is list}
     if held:
         numbers = {**numbers, **held}
@@ -130,7 +131,7 @@ def _by_device(
 def _recorded(
     kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any]
 ) -> None:
-    """Take the step in tensor operations, so that gradients flow through it."""
+    """Take the step in tensor operations, so that gradients flow through it, where they are off too: as PyTorch does."""
     changed = (params, *state)
     for tensors in changed:
         for t in tensors:

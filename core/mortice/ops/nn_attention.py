@@ -180,7 +180,7 @@ def scaled_dot_product_attention(
         )
     if attn_mask is not None and hasattr(attn_mask, "_materialize"):  # one of nn.attention.bias
         if is_causal:
-            raise ValueError(f"{name}: CausalBias should not be used with is_causal=True.")
+            raise ValueError(f"{name}: CausalBias should not be used with causal=True.")
         attn_mask = attn_mask._materialize(query.device)
     joins = not dropout_p and len(shapes[0]) == 4  # what PyTorch's fused kernel takes
     if is_causal and attn_mask is not None and (not joins or attn_mask.requires_grad or len(attn_mask.shape) not in (2, 4)):

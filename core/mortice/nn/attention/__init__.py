@@ -102,9 +102,9 @@ class SDPBackend(enum.IntEnum):
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Choose kernels of attention for a block: MATH alone asks for the core's body, any other for the device's fastest."""
-    chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    chosen = list(backends) if isinstance(backends, (list, tuple)) else [backends]
     if not all(isinstance(b, SDPBackend) for b in chosen):
-        raise AssertionError(f"sdpa_kernel: expected SDPBackend or a list of them; got {backends!r}.")
+        raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {backends!r}.")
     flash, efficient = SDPBackend.FLASH_ATTENTION in chosen, SDPBackend.EFFICIENT_ATTENTION in chosen
     library = any(b is not SDPBackend.MATH for b in chosen)
     math = SDPBackend.MATH in chosen
