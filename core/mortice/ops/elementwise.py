@@ -462,13 +462,12 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Raise to a power in float64, or complex128."""
     if not (isinstance(input, TensorBase) or isinstance(exponent, TensorBase)):
         raise no_tensor("float_power", "input", input)
-    d = common_dtype(input, exponent)
-    if d.kind == "c" or isinstance(exponent, complex) or isinstance(input, complex):
-        d = complex128
+    each = input, exponent
+    if any([v.dtype.is_complex if isinstance(v, TensorBase) else isinstance(v, complex) for v in each]):
+        d, number = complex128, complex
     else:
-        d = float64
-    number = complex if d is complex128 else float
-    x, y = (_call.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
+        d, number = float64, float
+    x, y = (_call.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in each)
     if out is not None and out.dtype is not d:
         raise DTypeError(f"the output given to float_power has dtype {out.dtype} but the operation's result requires dtype {d}.")
     return _pow(x, y, out=out)
