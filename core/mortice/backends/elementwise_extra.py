@@ -59,6 +59,9 @@ class ExtraKernels:
         terms = k.subtract(
             _zeta_above(k, x, k.where(below, part, 1.0)), _zeta_above(k, x, k.where(below, k.subtract(1.0, q), 1.0))
         )
+        # Of two sums beyond the range that with the term nearest to 0 is by far the larger.
+        terms = k.where(k.bitwise_and(k.equal(total, math.inf), k.greater(part, 0.5)), 0.0, terms)
+        total = k.where(k.bitwise_and(k.equal(terms, math.inf), k.less(part, 0.5)), 0.0, total)
         total = k.add(total, k.where(k.equal(k.remainder(x, 2.0), 1.0), k.negative(terms), terms))
         pole = k.bitwise_and(k.bitwise_or(k.equal(q, k.ceil(q)), k.equal(x, math.inf)), k.less_equal(q, 0.0))
         rough = k.bitwise_and(k.not_equal(x, k.floor(x)), below)
