@@ -34,7 +34,8 @@ def embedding(
 def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Scale down the rows that are looked up and longer than `max_norm`."""
     with mortice.no_grad():
-        at = mortice.unique(_nn.check_rows("embedding", input, weight.size(0)).reshape(-1))
+        at = _nn.check_rows("embedding", input, weight.size(0)).reshape(-1)
+        at = at if at._device.level else mortice.unique(at)  # each sample has as many as it has
         rows = weight[at]
         plain = rows.detach()
         length = mortice.norm(plain, norm_type, -1, keepdim=True)
