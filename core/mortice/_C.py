@@ -58,7 +58,21 @@ class _Family:
         return getattr(import_module(self._module), "logsigmoid" if name == "log_sigmoid" else name.removeprefix(self._prefix))
 
 
-_nn = _Family("mortice.nn.functional", _parse_to=_parse_to)
+def _upsample(name: str) -> Any:
+    mode = name.removesuffix("_aa")[:-2].replace("_", "-")
+    smooth = lambda input, output_size, align_corners, scale_factors=None, *_: _nn.interpolate(  # noqa: E731
+        input, output_size, scale_factors, mode, align_corners, antialias=name[-1] == "a"
+    )
+    return smooth if name[0] != "n" else lambda input, output_size, scale_factors=None, *_: smooth(input, output_size, None, scale_factors)
+
+
+_MODES = (
+    "nearest1d nearest2d nearest3d linear1d bilinear2d trilinear3d bicubic2d "
+    "nearest_exact1d nearest_exact2d nearest_exact3d bilinear2d_aa bicubic2d_aa lanczos2d_aa"
+).split()
+_nn = _Family(
+    "mortice.nn.functional", _parse_to=_parse_to, **{f"{'_' * ('_' in name)}upsample_{name}": _upsample(name) for name in _MODES}
+)
 _linalg, _fft, _special = (_Family(f"mortice.{name}", f"{name}_") for name in ("linalg", "fft", "special"))
 
 
