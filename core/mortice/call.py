@@ -284,6 +284,11 @@ ACROSS_LEVELS: Callable[..., Any] = slow
 DISPATCH: Callable[..., Any] = slow
 
 
+def give(name: str, out: Any, made: Any, op: Any = None, reads: Any = ()) -> Any:
+    """Return a result, in the tensor given as `out=` if there is one."""
+    return made if out is None else WRITE_OUT(name, out, made, op, reads=reads)
+
+
 _quiet: set[type] = set()  # types that take no calls over, and hold nothing that does
 
 

@@ -392,7 +392,7 @@ def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
     made = diag_embed(input, diagonal) if len(input.shape) == 1 else named(clone(_diagonal_of(input, diagonal)), "DiagonalBackward0_copy")
-    return made if out is None else _call.WRITE_OUT("diag", out, made)
+    return _call.give("diag", out, made)
 
 
 _diagonal_of = diagonal

@@ -226,7 +226,10 @@ def _resized(name: str, x: Any, axes: tuple[int, ...], sizes: tuple[int | None, 
 
 
 def _give(p: Plan, out: Any, made: Any) -> Any:
-    return made if out is None else _call.WRITE_OUT(p.name, out, made)
+    if isinstance(out, TensorBase) and out.dtype.kind != made.dtype.kind:
+        kind = "complex" if made.dtype.is_complex else "floating point"
+        raise DTypeError(f"{p.name} expects a {kind} output tensor, but got {CLASS_NAMES[out.dtype.name]}")
+    return _call.give(p.name, out, made)
 
 
 def to_spectrum(p: Plan, transform: Any, out: Any = None) -> Any:
@@ -402,7 +405,7 @@ def _frequencies(
     start, stop = counted(n)
     count = arange(start, stop, dtype=_wide(where.backend, where, dtype), device=where)
     made = cast(div(roll(count, start), n * d), dtype)
-    return finish(made if out is None else _call.WRITE_OUT(name, out, made), requires_grad)
+    return finish(_call.give(name, out, made), requires_grad)
 
 
 def fftfreq(

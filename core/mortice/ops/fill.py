@@ -81,7 +81,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = common("masked_select", input, mask)
     made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("masked_select", out, made, reads=(x, mask))
+    return _call.give("masked_select", out, made, reads=(x, mask))
 
 
 @lane_by_lane
@@ -135,7 +135,7 @@ def slice_scatter(
             f"slice size = {list(shape)}"
         )
     made = _set_slice(input, cast(src, input.dtype), key=key)
-    return made if out is None else _call.WRITE_OUT("slice_scatter", out, made)
+    return _call.give("slice_scatter", out, made)
 
 
 # ---- filling ----

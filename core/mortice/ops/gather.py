@@ -204,7 +204,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
         _in_range("gather", index, (tuple(input.shape) or (1,))[axis], axis)
         made = _gather(_lift(input), _lift(index), axis=axis)
         made = made if made.shape == index.shape else reshape(made, index.shape)
-    return made if out is None else _call.WRITE_OUT("gather", out, made, reads=(input, index))
+    return _call.give("gather", out, made, reads=(input, index))
 
 
 def _as_far(src: Any, index: Any) -> Any:
@@ -243,7 +243,7 @@ def _scatter_with(
         return fn(x, index, src, axis=axis, out=out) if made is None else made
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)
-    return made if out is None else _call.WRITE_OUT(name, out, made, reads=(index, src))
+    return _call.give(name, out, made, reads=(index, src))
 
 
 def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
@@ -329,7 +329,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
         indices = check_range("take_along_dim", indices if shape == indices.shape else expand(indices, shape), x_shape[axis], axis)
         ordinary = shape and 0 not in shape and indices.dtype is int64
         made = _gather(x, indices, axis=axis) if ordinary else gather(x, axis, indices)
-    return made if out is None else _call.WRITE_OUT("take_along_dim", out, made)
+    return _call.give("take_along_dim", out, made)
 
 
 def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) -> Any:

@@ -85,7 +85,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     zero = k.full((bins,), 0, dtype=int64, device=input._device)
     counts = k.index_add(zero, cast(place, int64)._buffer, cast(inside, int64)._buffer, axis=0)
     result = cast(_wrap(input, counts, int64), input.dtype)
-    return result if out is None else _call.WRITE_OUT("histc", out, result)
+    return _call.give("histc", out, result)
 
 
 # ---- bins between edges ----
@@ -100,6 +100,7 @@ def _range(name: str, low: float, high: float) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
+@lane_by_lane
 def _edges(name: str, x: Any, bins: Any, ends: Any) -> Any:
     """Return the edges of the bins of a vector; without edges or ends given its extremes are read on the host."""
     if isinstance(bins, TensorBase):

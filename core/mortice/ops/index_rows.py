@@ -44,7 +44,7 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     else:
         _in_range("index_select", index, n, axis, DimError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("index_select", out, made, reads=(input, index))
+    return _call.give("index_select", out, made, reads=(input, index))
 
 
 @numpy_names
@@ -54,7 +54,7 @@ def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = Non
         made = import_module("mortice.sparse.coo").narrow_copy(input, dim, start, length)
     else:
         made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
-    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
+    return _call.give("narrow_copy", out, made)
 
 
 def _like(made: Any, input: Any) -> Any:
@@ -105,7 +105,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
     axis, x, index, source = _added(input, dim, index, source, alpha)
     made = _like(_index_add(x, index, source, axis=axis), input)
-    return made if out is None else _call.WRITE_OUT("index_add", out, made, reads=(source,))
+    return _call.give("index_add", out, made, reads=(source,))
 
 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
@@ -138,7 +138,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None
     """Replace slices at positions along a dim by those of `source`."""
     axis, x, index, source = _copied(input, dim, index, source)
     made = named(_like(_index_write(x, index, source, axis=axis), input), "IndexCopyBackward0")
-    return made if out is None else _call.WRITE_OUT("index_copy", out, made, reads=(index, source))
+    return _call.give("index_copy", out, made, reads=(index, source))
 
 
 def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
@@ -215,7 +215,7 @@ def index_reduce(
         return input.clone()
     wide = expand(reshape(index, tuple(-1 if i == axis else 1 for i in range(len(x.shape)))), source.shape)
     made = reshape(_reduced(x, axis, wide, source, reduce, include_self), input.shape)
-    return made if out is None else _call.WRITE_OUT("index_reduce", out, made)
+    return _call.give("index_reduce", out, made)
 
 
 # ---- flat positions ----
@@ -235,7 +235,7 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
         raise IndexError("take(): tried to take from an empty tensor")
     made = _take(_flat(input), flat_positions([index], (n,), (0,), index.shape, "take"), axis=0)
     made = named(made if len(index.shape) == 1 else reshape(made, index.shape), "TakeBackward0")
-    return made if out is None else _call.WRITE_OUT("take", out, made, reads=(input, index))
+    return _call.give("take", out, made, reads=(input, index))
 
 
 def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:

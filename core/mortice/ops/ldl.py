@@ -11,12 +11,13 @@ from typing import Any
 
 from mortice import return_types
 from mortice.backends.linalg_tools import adjoint, block, columns, gather_columns, gather_rows, rows, taxicab
+from mortice.call import give
 from mortice.dtype import int32
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import op
 from mortice.ops.elementwise import undefined
 from mortice.ops.factor import full_precision, solved
-from mortice.ops.linalg import check_matrix, check_one_dtype, check_pivots, check_square, fail, give
+from mortice.ops.linalg import check_matrix, check_one_dtype, check_pivots, check_square, fail
 from mortice.ops.movement import expand
 from mortice.ops.reduce import write_all
 from mortice.shape import Size, broadcast

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice import call as _call
 from mortice import return_types
+from mortice.call import check_device, give
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.modes import autocasting, modes
@@ -42,16 +42,16 @@ def check_floats(name: str, *tensors: Any) -> None:
 def check_matrix(name: str, *tensors: Any) -> None:
     check_floats(name, *tensors)
     for x in tensors:
-        _check_dims(name, x)
+        check_dims(name, x)
 
 
-def _check_dims(name: str, x: Any) -> None:
+def check_dims(name: str, x: Any) -> None:
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: The input tensor A must have at least 2 dimensions; got {list(x.shape)}.")
 
 
-def check_square(name: str, x: Any) -> None:
-    check_matrix(name, x)
+def check_square(name: str, x: Any, check: Any = check_matrix) -> None:
+    check(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             f"{name}: A must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
@@ -61,7 +61,7 @@ def check_square(name: str, x: Any) -> None:
 def check_one_dtype(name: str, a: Any, b: Any) -> None:
     if a.dtype is not b.dtype:
         raise DTypeError(f"{name}: Expected A and B to have the same dtype; got {a.dtype} and {b.dtype}.")
-    _call.check_device(factor.solve_ex.op, a, b)
+    check_device(factor.solve_ex.op, a, b)
 
 
 def fail(name: str, info: Any, what: str) -> None:
@@ -95,10 +95,6 @@ _CHOLESKY = (
     "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
     "{} is not positive-definite)."
 )
-
-
-def give(name: str, out: Any, made: Any) -> Any:
-    return made if out is None else _call.WRITE_OUT(name, out, made)
 
 
 # ---- Cholesky ----
@@ -350,7 +346,7 @@ def torch_lu(input: Any, pivot: bool = True, get_infos: bool = False, *, out: An
     if get_infos:
         return write_all("lu", out, made)
     made = (made.LU, made.pivots)
-    return made if out is None else tuple([_call.WRITE_OUT("lu", o, t) for o, t in zip(out, made)])
+    return made if out is None else tuple([give("lu", o, t) for o, t in zip(out, made)])
 
 
 def method_lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
@@ -407,7 +403,7 @@ def lu_unpack(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got "
             f"{LU_pivots.dtype}."
         )
-    _check_dims("lu_unpack", LU_data)
+    check_dims("lu_unpack", LU_data)
     empty = filled("lu_unpack", Size((0,)), 0, LU_data.dtype, LU_data._device)
     low, up = (_lower(LU_data), _upper(LU_data)) if unpack_data else (empty, empty)
     p = _permutation(_order("lu_unpack", LU_pivots, LU_data), LU_data.dtype) if unpack_pivots else empty

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from mortice import return_types
+from mortice.call import give
 from mortice.dtype import CLASS_NAMES, bfloat16, finfo, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
@@ -15,17 +16,18 @@ from mortice.node import TENSOR_KERNELS, node_name
 from mortice.ops import factor
 from mortice.ops.creation import full
 from mortice.ops.data import range_of
+from mortice.ops.elementwise import add
 from mortice.ops.fill import zero
 from mortice.ops.joining import cat
 from mortice.ops.linalg import (
     adjoint,
+    check_dims,
     check_floats,
     check_matrix,
     check_nan,
     check_one_dtype,
     check_square,
     eigvalsh,
-    give,
     identity,
     inv,
     svdvals,
@@ -251,20 +253,13 @@ def pca_lowrank(A: Any, q: int | None = None, center: Any = True, niter: int = 2
 
 def matrix_power(input: Any, n: int, *, out: Any = None) -> Any:
     """Multiply square matrices with themselves n times; a negative n inverts first."""
-    if len(input.shape) < 2:
-        raise ShapeError(
-            f"linalg.matrix_power: The input tensor A must have at least 2 dimensions; got {list(input.shape)}."
-        )
-    if input.shape[-1] != input.shape[-2]:
-        raise ShapeError(
-            f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by "
-            f"{input.shape[-1]} matrices"
-        )
+    check_square("linalg.matrix_power", input, check_dims)
     n = operator.index(n)
+    copied = add.op if n in (0, 1) else None  # these cast into `out=`, as sums do
     if n < 0:
         input, n = inv(input), -n
     if n == 0:
-        made = zero(input) + identity(input)
+        made = add(zero(input), identity(input))
     else:
         made, square = None, input
         while n:
@@ -273,7 +268,7 @@ def matrix_power(input: Any, n: int, *, out: Any = None) -> Any:
             n >>= 1
             square = matmul(square, square) if n else square
         made = made.clone() if made is input else made
-    return give("linalg.matrix_power", out, made)
+    return give("linalg.matrix_power", out, made, copied)
 
 
 _PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,

@@ -385,7 +385,7 @@ def _average(
         divisor_override=divisor,
     )  # fmt: skip
     means = means if x is input else cast(means, int64)
-    return means if out is None else _call.WRITE_OUT(name, out, means)
+    return _call.give(name, out, means)
 
 
 def avg_pool1d(

@@ -28,7 +28,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
         return tuple(along_dims(flat_nonzero(input.detach()), shape))
     flat = flat_nonzero(input if input._device.level is None else input.detach())
     made = _rows(flat, shape) if shape else flat.new_empty((flat.shape[0], 0))
-    return made if out is None else _call.WRITE_OUT("nonzero", out, made)
+    return _call.give("nonzero", out, made)
 
 
 def _rows(flat: Any, shape: tuple[int, ...]) -> Any:
@@ -56,4 +56,4 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer; got {size}.")
     found = nonzero(input)[:size]
     made = cat([found, found.new_full((size - found.shape[0], found.shape[1]), fill_value)])
-    return made if out is None else _call.WRITE_OUT("nonzero_static", out, made)
+    return _call.give("nonzero_static", out, made)

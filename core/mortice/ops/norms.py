@@ -107,7 +107,7 @@ def vector_norm(
                 "have an identity"
             )
     made = _vector_norm(input, p=ord, axis=axes if input.shape else None, keepdims=keepdim)
-    return made if out is None else _call.WRITE_OUT("linalg.vector_norm", out, made)
+    return _call.give("linalg.vector_norm", out, made)
 
 
 def _two(name: str, x: Any, dim: Any) -> tuple[int, int]:
@@ -149,7 +149,7 @@ def matrix_norm(
         made = made if keepdim else reshape(made, [n for d, n in enumerate(x.shape) if d not in (a, b)])
     else:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    return made if out is None else _call.WRITE_OUT("linalg.matrix_norm", out, made)
+    return _call.give("linalg.matrix_norm", out, made)
 
 
 def _real_order(name: str, order: Any) -> None:
@@ -200,6 +200,6 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     product = mul(conj(x), y)
     check_dim("linalg.vecdot", dim, len(product.shape))
     made = product.sum(dim, dtype=x.dtype)
-    return made if out is None else _call.WRITE_OUT("linalg.vecdot", out, made)
+    return _call.give("linalg.vecdot", out, made)
 
 

@@ -59,7 +59,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     made = _chain(parts)
     shape = tuple(made.shape)[1 if row else 0 : 1 if column else 2]
     made = made if len(shape) == 2 else reshape(made, shape)
-    return made if out is None else _call.WRITE_OUT("multi_dot", out, made)
+    return _call.give("multi_dot", out, made)
 
 
 @lru_cache(256)  # shapes recur
@@ -142,7 +142,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     left = reshape(permute(a, (*rest_a, *first)), (prod(shape_a), inside))
     right = reshape(permute(b, (*second, *rest_b)), (inside, prod(shape_b)))
     made = reshape(matmul(left, right), (*shape_a, *shape_b))
-    return made if out is None else _call.WRITE_OUT("tensordot", out, made)
+    return _call.give("tensordot", out, made)
 
 
 @autocasting
@@ -159,7 +159,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:
         made = named(matmul(input, other), "ViewBackward0")
     else:
         made = tensordot(input, other, ([-1], [-1]))
-    return made if out is None else _call.WRITE_OUT("inner", out, made)
+    return _call.give("inner", out, made)
 
 
 @lru_cache(4096)
@@ -173,7 +173,7 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply every element of `input` with all of `other`: the Kronecker product."""
     spread, repeated, joined = _kron_shapes(input.shape, other.shape)
     made = reshape(elementwise.mul(reshape(input, spread), reshape(other, repeated)), joined)
-    return made if out is None else _call.WRITE_OUT("kron", out, made)
+    return _call.give("kron", out, made)
 
 
 @autocasting
@@ -215,7 +215,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
 
     shape = broadcast("linalg.cross", input.shape, other.shape)
     made = _cross(expand(input, shape), expand(other, shape), axis=axis)
-    return made if out is None else _call.WRITE_OUT("cross", out, made)
+    return _call.give("cross", out, made)
 
 
 @numpy_names

@@ -91,7 +91,7 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
     x = cast(x, dtype)
     # Kernels add up and multiply numbers alone; the sum of bools is whether any is true, their product whether all are.
     t = cast(fn(x, **attrs), dtype) if dtype is bool_ else run(fn.op, (x,), attrs, dtype)
-    return t if out is None else _call.WRITE_OUT(fn.op.name, out, t)
+    return _call.give(fn.op.name, out, t)
 
 
 def dtype_of_out(fn: Any, x: Any, dtype: DType | None, out: Any) -> DType | None:
@@ -319,7 +319,7 @@ def nanmean(
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
-    return result if out is None else _call.WRITE_OUT("nanmean", out, result)
+    return _call.give("nanmean", out, result)
 
 
 # ---- truth ----
@@ -563,7 +563,8 @@ def _max_or_min(
         if keepdim:
             missing(name, "dim")
         _not_empty(name, input, None)
-        return whole(input, axis=None, keepdims=False, out=out)
+        made = whole(input, axis=None, keepdims=False)
+        return _call.give(name, out, made, both.op)  # cast as that of two is
     return select_along(along, getattr(return_types, name), name, input, dim, keepdim, out)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice import return_types
+from mortice.call import give
 from mortice.errors import ShapeError
 from mortice.modes import autocasting
 from mortice.node import node_name
@@ -13,7 +14,7 @@ from mortice.ops.arrange import tril
 from mortice.ops.elementwise import undefined
 from mortice.ops.factor import full_precision
 from mortice.ops.fill import zero
-from mortice.ops.linalg import adjoint, check_floats, check_matrix, check_one_dtype, give, identity
+from mortice.ops.linalg import adjoint, check_floats, check_matrix, check_one_dtype, identity
 from mortice.ops.matmul import conj, matmul
 from mortice.ops.movement import expand, unsqueeze
 from mortice.ops.reduce import write_all

@@ -58,7 +58,7 @@ def _along(fn: Any, name: str, input: Any, dim: int, dtype: DType | None, out: A
         check_kind(name, as_dtype(name, dtype), "uifc")
     if scalar:
         made = reshape(reduce_as(fn, x, dtype, None, axis=0), ())
-        return made if out is None else _call.WRITE_OUT(name, out, made)
+        return _call.give(name, out, made)
     return reduce_as(fn, x, dtype, out, axis=axis)
 
 
@@ -191,4 +191,4 @@ def diff(
         late, early = narrow(x, axis, 1, size - 1), narrow(x, axis, 0, size - 1)
         x = logical_xor(late, early) if x.dtype is bool_ else sub(late, early)
     x = clone(x) if n == 0 else x
-    return x if out is None else _call.WRITE_OUT("diff", out, x)
+    return _call.give("diff", out, x)

@@ -76,13 +76,13 @@ def argsort(
     x, axis, scalar = flat_axis(input, dim, "argsort")
     order = _argsort(x, axis=axis, descending=bool(descending))
     order = reshape(order, ()) if scalar else order
-    return order if out is None else _call.WRITE_OUT("argsort", out, order)
+    return _call.give("argsort", out, order)
 
 
 def msort(input: Any, *, out: Any = None) -> Any:
     """Sort along the first dim."""
     values = sort(input, 0).values
-    return values if out is None else _call.WRITE_OUT("msort", out, values)
+    return _call.give("msort", out, values)
 
 
 def _topk_shape(name: str, shape: Size, *, axis: int, count: int, largest: bool) -> Size:
@@ -162,7 +162,7 @@ def _search(name: str, row: Any, input: Any, right: bool, side: str | None, out_
     found = _searchsorted(cast(row, d), cast(input, d), side="right" if right else "left")
     if out_int32:
         found = cast(found, int32)
-    return found if out is None else _call.WRITE_OUT(name, out, found)
+    return _call.give(name, out, found)
 
 
 def searchsorted(
@@ -226,7 +226,7 @@ def isin(
         place = _searchsorted(row, x, side="left").clamp(max=n - 1)
         found = reshape(row[reshape(place, -1)], x.shape) == x
     found = ~found if invert else found
-    return found if out is None else _call.WRITE_OUT("isin", out, found)
+    return _call.give("isin", out, found)
 
 
 # ---- distinct elements ----

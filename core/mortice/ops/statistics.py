@@ -225,7 +225,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -
     size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
     made = named(mul(contiguous(input), cast(factor, input.dtype)), "RenormBackward0")
-    return made if out is None else _call.WRITE_OUT("renorm", out, made)
+    return _call.give("renorm", out, made)
 
 
 @op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")
@@ -417,7 +417,7 @@ def _quantile(
         values = reshape(values, (*q.shape, *[1] * ndim))
     elif not keepdim or not ndim:
         values = squeeze(values, axis)
-    return values if out is None else _call.WRITE_OUT(name, out, values)
+    return _call.give(name, out, values)
 
 
 @numpy_names
