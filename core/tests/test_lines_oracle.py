@@ -120,6 +120,23 @@ t.range(3); t.range(end=3); t.range(start=3); t.arange(stop=3); t.arange(1, end=
 t.vmap(lambda a: t.histc(a, 4, 0, 1))(x.detach()); t.vmap(t.vmap(lambda a: t.linspace(0, end=a, steps=2)))(x.detach()).tolist()
 t.vmap(t._standard_gamma, randomness="different")(x.detach().abs()); t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="same")(d)
 t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="different")(d); t.vmap(t._standard_gamma)(x.abs())
+[f(t.ones(2), out=t.empty((), dtype=t.float64)) for f in (t.max, t.min)]; t.max(t.ones(2), out=t.empty((), dtype=t.int64))
+[t.linalg.matrix_power(t.ones(2, 2), n, out=t.empty((2, 2), dtype=t.float64)) for n in (0, 1)]; t.max(t.ones(2), 0, out=(d, t.empty(0).long()))
+t.linalg.matrix_power(t.ones(2, 2), 2, out=t.empty((2, 2), dtype=t.float64)); t.linalg.matrix_power(t.ones(2, 2), 0, out=t.empty((2, 2)).long())
+t.fft.irfft(t.ones(3) * 1j, out=t.empty(0) * 1j); t.fft.hfft(t.ones(3) * 1j, out=t.empty(0) * 1j); t.fft.hfft(t.ones(3), out=t.empty(0).double())
+[f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.irfft2]]; [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.irfftn]]
+[f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.hfft2]]; [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.hfftn]]
+t.float_power(t.ones(2).char(), t.ones(2).to(t.uint64)); t.float_power(t.ones(2).char(), 1j); t.float_power(2, t.ones(2) * 1j)
+t.vmap(lambda v: t.histogram(v, 3))(t.arange(6.0).view(2, 3)); t.vmap(lambda v: t.histogram(v, 3, density=True))(t.arange(6.0).view(2, 3))
+t.vmap(lambda i, w: F.embedding(i, w, max_norm=1.0))(t.tensor([[0, 1], [2, 2]]), t.arange(16.0).view(2, 4, 2))
+t.vmap(lambda i, w: F.embedding_bag(i, w, max_norm=1.0))(t.tensor([[[0, 1]], [[2, 3]]]), t.arange(16.0).view(2, 4, 2))
+t.special.zeta(t.tensor([501.0, 500.0, 501.0, 500.0]), t.tensor([-1001.2, -1001.2, -13437.7, -13437.7]))
+[getattr(t._C._nn, f"upsample_nearest{n}d")(t.arange(8.0).view(1, 2, 4, *(1,) * (n - 1)), [6] * n) for n in (1, 2, 3)]
+[getattr(t._C._nn, f"_upsample_nearest_exact{n}d")(t.arange(8.0).view(1, 2, 4, *(1,) * (n - 1)), None, [1.5] * n) for n in (1, 2, 3)]
+[f(t.arange(8.0).view(1, 2, 2, 2), (4, 3), True, None, None) for f in (t._C._nn.upsample_bilinear2d, t._C._nn.upsample_bicubic2d)]
+[f(t.arange(32.0).view(1, 2, 4, 4), [2, 3], False) for f in (t._C._nn._upsample_bilinear2d_aa, t._C._nn._upsample_bicubic2d_aa)]
+t._C._nn._upsample_lanczos2d_aa(t.arange(32.0).view(1, 2, 4, 4), [2, 3], False); t._C._nn.upsample_linear1d(t.ones(1, 2, 3), 5, False)
+t._C._nn.upsample_trilinear3d(t.arange(8.0).view(1, 1, 2, 2, 2), None, align_corners=False, scale_factors=[2.0, 1.5, 3.0])
 """  # fmt: skip
 
 
