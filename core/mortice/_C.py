@@ -60,10 +60,14 @@ class _Family:
 
 def _upsample(name: str) -> Any:
     mode = name.removesuffix("_aa")[:-2].replace("_", "-")
-    smooth = lambda input, output_size, align_corners, scale_factors=None, *_: _nn.interpolate(  # noqa: E731
-        input, output_size, scale_factors, mode, align_corners, antialias=name[-1] == "a"
-    )
-    return smooth if name[0] != "n" else lambda input, output_size, scale_factors=None, *_: smooth(input, output_size, None, scale_factors)
+
+    def smooth(input: Any, output_size: Any, align_corners: Any, scale_factors: Any = None, *_: Any) -> Any:
+        return _nn.interpolate(input, output_size, scale_factors, mode, align_corners, antialias=name[-1] == "a")
+
+    def nearest(input: Any, output_size: Any, scale_factors: Any = None, *_: Any) -> Any:
+        return smooth(input, output_size, None, scale_factors)
+
+    return nearest if mode[0] == "n" else smooth
 
 
 _MODES = (

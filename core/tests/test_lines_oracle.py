@@ -121,9 +121,11 @@ t.vmap(lambda a: t.histc(a, 4, 0, 1))(x.detach()); t.vmap(t.vmap(lambda a: t.lin
 t.vmap(t._standard_gamma, randomness="different")(x.detach().abs()); t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="same")(d)
 t.vmap(lambda a: t._standard_gamma(d.abs()) + a, randomness="different")(d); t.vmap(t._standard_gamma)(x.abs())
 [f(t.ones(2), out=t.empty((), dtype=t.float64)) for f in (t.max, t.min)]; t.max(t.ones(2), out=t.empty((), dtype=t.int64))
-[t.linalg.matrix_power(t.ones(2, 2), n, out=t.empty((2, 2), dtype=t.float64)) for n in (0, 1)]; t.max(t.ones(2), 0, out=(d, t.empty(0).long()))
-t.linalg.matrix_power(t.ones(2, 2), 2, out=t.empty((2, 2), dtype=t.float64)); t.linalg.matrix_power(t.ones(2, 2), 0, out=t.empty((2, 2)).long())
-t.fft.irfft(t.ones(3) * 1j, out=t.empty(0) * 1j); t.fft.hfft(t.ones(3) * 1j, out=t.empty(0) * 1j); t.fft.hfft(t.ones(3), out=t.empty(0).double())
+[t.linalg.matrix_power(t.ones(2, 2), n, out=t.empty((2, 2), dtype=t.float64)) for n in (0, 1)]
+t.max(t.ones(2), 0, out=(d, t.empty(0).long())); t.linalg.matrix_power(t.ones(2, 2), 2, out=t.empty((2, 2), dtype=t.float64))
+t.linalg.matrix_power(t.ones(2, 2), 0, out=t.empty((2, 2)).long())
+t.fft.irfft(t.ones(3) * 1j, out=t.empty(0) * 1j); t.fft.hfft(t.ones(3) * 1j, out=t.empty(0) * 1j)
+t.fft.hfft(t.ones(3), out=t.empty(0).double())
 [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.irfft2]]; [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.irfftn]]
 [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.hfft2]]; [f(t.ones(3, 3) * 1j, out=t.empty(0) * 1j) for f in [t.fft.hfftn]]
 t.float_power(t.ones(2).char(), t.ones(2).to(t.uint64)); t.float_power(t.ones(2).char(), 1j); t.float_power(2, t.ones(2) * 1j)
