@@ -9,6 +9,7 @@ from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError
 from mortice.layout import sparse_coo, strided
 from mortice.mutation import assign, check_writable, plain, stand_in, write
+from mortice.ops.complex import view_as_complex, view_as_real
 from mortice.ops.movement import cast
 from mortice.ops.random import (
     _check_std,
@@ -40,9 +41,12 @@ def _fill(name: str, t: Any, made: Any) -> Any:
 
 
 def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
-    """Draw uniform and 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
-    once = _checked(generator)._engine is not None and (d.itemsize == 2 or (draw == "random_uniform" and d.kind == "f"))
-    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if once else None
+    """Draw floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
+    if _checked(generator)._engine is None:
+        return None
+    if d.kind == "c":  # its parts, one after the other
+        return view_as_complex(_at_once(draw, view_as_real(t.detach()), d.to_real(), generator, *place))
+    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t)
 
 
 def _lowest(name: str, from_: Any, named: dict[str, Any]) -> Any:
@@ -84,7 +88,7 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = 
     if self._device.level is not None and self.layout not in (strided, sparse_coo):
         self.values().normal_(mean, std, generator=generator)  # numbers where it has any
         return self
-    if (made := _at_once("random_normal", self, d, generator, mean, std)) is None:
+    if (made := _at_once("random_normal", self, d, generator, mean, std / math.sqrt(2) if d.kind == "c" else std)) is None:
         z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
         made = _moved(z, std, _in_both_parts(mean, d))
     return _fill("normal_", self, made)
