@@ -801,6 +801,8 @@ def test_hooks_lie_in_ordered_dictionaries():
     assert isinstance(layer._forward_hooks, OrderedDict)
     layer._forward_hooks.move_to_end(two.id, last=False)
     assert list(layer._forward_hooks) == [two.id, one.id]
+    assert str(layer._forward_hooks) == f"OrderedDict({list(layer._forward_hooks.items())})"
+    assert str(layer._forward_pre_hooks) == "OrderedDict()"
     assert isinstance(mt.optim.SGD(layer.parameters(), lr=1.0)._optimizer_step_pre_hooks, OrderedDict)
 
 

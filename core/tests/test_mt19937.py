@@ -89,6 +89,32 @@ def test_uniform_numbers_in_a_range_are_pytorchs_to_the_last_bit() -> None:
     assert math.fsum(drawn.tolist()).hex() == "-0x1.aab3269903800p+5"
     mt.manual_seed(5)
     assert math.fsum(mt.nn.Linear(3, 700).weight.flatten().tolist()).hex() == "-0x1.aa65f8e7cb800p+5"
+    for dtype, total in (
+        (mt.bfloat16, "-0x1.bd56cb4000000p+5"), (mt.float16, "-0x1.bd23df1000000p+5"), (mt.complex64, "-0x1.05c0f4e301c00p+6"),
+    ):  # fmt: skip
+        mt.manual_seed(5)
+        drawn = mt.empty(2000, dtype=dtype).uniform_(-(3**-0.5), 3**-0.5)
+        drawn = mt.view_as_real(drawn).flatten() if dtype.is_complex else drawn
+        assert math.fsum(drawn.tolist()).hex() == total
+
+
+@pytest.mark.needs("cpu")
+def test_few_normal_numbers_are_moved_before_they_are_rounded_as_pytorchs() -> None:
+    mt.manual_seed(5)
+    drawn = [x.hex() for x in mt.empty(3).normal_(0.1, 0.7).tolist()]
+    assert drawn == ["-0x1.ed0c840000000p-3", "-0x1.4a6b580000000p-2", "-0x1.29a4b40000000p-2"]
+    mt.manual_seed(5)
+    drawn = [x.hex() for x in mt.view_as_real(mt.empty(2, dtype=mt.complex64).normal_(0.1, 0.7)).flatten().tolist()]
+    assert drawn == ["-0x1.20a7580000000p-3", "-0x1.974c880000000p-3", "-0x1.68f2600000000p-3", "0x1.b8bcca0000000p-2"]
+    mt.manual_seed(1)
+    drawn = mt.zeros(2, 3, 2, dtype=mt.complex64).transpose(0, 1).normal_()  # in the order in which it lies
+    near = [0.46764659881591797 + 0.18874384462833405j, 0.04361240938305855 + 0.43933770060539246j]
+    assert drawn[0, 0].tolist() == pytest.approx(near, rel=1e-6)
+    for n in (3, 20):  # a mean and a deviation may be tensors
+        mt.manual_seed(1)
+        drawn = mt.zeros(n).normal_(mt.tensor(1.0), mt.tensor(2.0))
+        mt.manual_seed(1)
+        assert mt.equal(drawn, mt.zeros(n).normal_(1.0, 2.0))
 
 
 @pytest.mark.needs("cpu")

@@ -399,6 +399,13 @@ def test_packing_lays_rows_step_by_step():
     turned = packing.pack_padded_sequence(x.transpose(0, 1), mt.tensor([1, 3]), batch_first=True, enforce_sorted=False)
     assert turned.data.tolist() == [1, 0, 3, 5]
     assert turned.sorted_indices.tolist() == [1, 0] == turned.unsorted_indices.tolist()
+    for first in (False, True):  # lengths of the first sequences alone
+        some = packing.pack_padded_sequence(mt.arange(12).reshape(3, 4).t() if first else mt.arange(12).reshape(3, 4), [2, 3], first, False)
+        assert some.data.tolist() == [1, 0, 5, 4, 9] and some.batch_sizes.tolist() == [2, 2, 1]
+    with pytest.raises(RuntimeError, match="got 3 \\(batch_size=2\\)"):
+        packing.pack_padded_sequence(x, [1, 1, 1], enforce_sorted=False)
+    with pytest.raises(RuntimeError, match="Cannot pack empty tensors"):
+        packing.pack_padded_sequence(x, [], enforce_sorted=False)
     assert packed._fields == ("data", "batch_sizes", "sorted_indices", "unsorted_indices")
 
 

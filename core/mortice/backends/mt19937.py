@@ -96,11 +96,12 @@ class MT19937:
         if (own := self._own(k)) and not half:
             return own.uniform(shape, dtype, low, high)
         u = self._double(k, device, prod(shape)) if dtype is float64 else self._single(k, device, prod(shape))
-        if dtype is float32:  # float64 has room for the product
+        if dtype is not float64:  # which has room for the product
             low, high = struct.unpack("2f", struct.pack("2f", low, high))
             high = low + struct.unpack("f", struct.pack("f", high - low))[0]
             u = k.astype(u, float64)
-        u = k.reshape(k.astype(_moved(k, u, high - low, low), dtype), tuple(shape))
+        u = _moved(k, u, high - low, low)
+        u = k.reshape(k.astype(k.astype(u, float32) if half else u, dtype), tuple(shape))
         if not half:
             return u
         start, end = (k.full((), bound, dtype=dtype, device=device) for bound in (low, high))
@@ -109,7 +110,7 @@ class MT19937:
     def random_normal(
         self, k: Any, device: Device, shape: Sequence[int], dtype: DType, mean: float = 0.0, std: float = 1.0
     ) -> Any:
-        """Draw from the standard normal by Box and Muller's pairs; 16-bit floats at once about the mean.
+        """Draw normal numbers by Box and Muller's pairs.
 
         Fewer than 16 come one at a time, of each pair the second is kept for the next. Others are made in blocks of 16 from
         as many uniforms; where 16 does not divide their number, the last 16 are drawn once more.
@@ -119,7 +120,7 @@ class MT19937:
             made = HostBuffer(pack([self._one_normal() * std + mean for _ in range(n)], dtype), shape, dtype)
             return k.from_host(made, device)
         if own and (dtype is float32 or dtype is float64):
-            return own.normal(shape, dtype)
+            return _moved(k, own.normal(shape, dtype), std, mean)
         draw = self._double if dtype is float64 else self._single
         whole = n // _BLOCK * _BLOCK
         first = draw(k, device, whole if dtype in (float16, bfloat16) else n)
@@ -315,7 +316,8 @@ def _rejected(
 
 
 def _moved(k: Any, t: Any, scale: float, shift: float) -> Any:
-    return t if scale == 1 and shift == 0 else k.add(k.multiply(t, scale), shift)
+    t = t if scale == 1 else k.into(t, k.multiply, t, scale)
+    return t if shift == 0 else k.into(t, k.add, t, shift)
 
 
 def _normal_blocks(k: Any, u: Any) -> Any:

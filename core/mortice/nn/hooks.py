@@ -54,6 +54,9 @@ class HookDict(OrderedDict[int, Hook]):
     _written_as = OrderedDict  # in files, as PyTorch's tables: `adopt` makes them these again
     options: Mapping[int, dict[str, Any]] = {}  # one of its own with the first entry: most have none
 
+    def __repr__(self) -> str:
+        return f"OrderedDict({[*self.items()] or ''})"
+
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
         """Register a hook; return its handle."""
         handle = register(self, hook, prepend, Handle)

@@ -9,6 +9,7 @@ from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError
 from mortice.layout import sparse_coo, strided
 from mortice.mutation import assign, check_writable, plain, stand_in, write
+from mortice.ops.complex import view_as_complex, view_as_real
 from mortice.ops.movement import cast
 from mortice.ops.random import (
     _check_std,
@@ -39,10 +40,14 @@ def _fill(name: str, t: Any, made: Any) -> Any:
     return assign(t, _kept(made.detach(), stand_in(t)), True)
 
 
-def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
-    """Draw uniform and 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
-    once = _checked(generator)._engine is not None and (d.itemsize == 2 or (draw == "random_uniform" and d.kind == "f"))
-    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if once else None
+def _fill_about(name: str, draw: str, t: Any, d: DType, generator: Any, scale: Any, shift: Any, *place: Any) -> Any:
+    """Fill with floats that PyTorch's engine draws where they belong, and rounds after that; others are moved there."""
+    if _checked(generator).engine_for(t._device.base) is None:
+        drawn = _draw(name, draw, t.shape, d, t._device, generator, t)
+        return _fill(name, t, _moved(drawn, scale, _in_both_parts(shift, d)))
+    parts, real = (view_as_real(t.detach()), d.to_real()) if d.kind == "c" else (t, d)
+    made = _in_turn(draw, generator, parts.shape, real, parts._device, real, *map(float, place), like=parts)
+    return _fill(name, t, made if parts is t else view_as_complex(made))
 
 
 def _lowest(name: str, from_: Any, named: dict[str, Any]) -> Any:
@@ -69,10 +74,7 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
             raise RuntimeError(f"uniform_ expects to-from <= {most}, but found to={to} and from={from_}")
     if (done := _usual("uniform_", "random_uniform", generator, self.shape, d, None, self, to - from_, from_)) is not None:
         return done
-    if (made := _at_once("random_uniform", self, d, generator, from_, to)) is None:
-        u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
-        made = _moved(u, to - from_, _in_both_parts(from_, d))
-    return _fill("uniform_", self, made)
+    return _fill_about("uniform_", "random_uniform", self, d, generator, to - from_, from_, from_, to)
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
@@ -84,10 +86,8 @@ def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = 
     if self._device.level is not None and self.layout not in (strided, sparse_coo):
         self.values().normal_(mean, std, generator=generator)  # numbers where it has any
         return self
-    if (made := _at_once("random_normal", self, d, generator, mean, std)) is None:
-        z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
-        made = _moved(z, std, _in_both_parts(mean, d))
-    return _fill("normal_", self, made)
+    each = std / math.sqrt(2) if d.kind == "c" else std
+    return _fill_about("normal_", "random_normal", self, d, generator, std, mean, mean, each)
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:

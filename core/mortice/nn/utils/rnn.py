@@ -114,7 +114,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     Lengths must fall from sequence to sequence, unless `enforce_sorted` is False: they are then sorted here.
     """
     lengths = lengths.to(mortice.int64) if isinstance(lengths, mortice.Tensor) else _small(lengths)
-    if not input.numel():
+    if not input.numel() or not enforce_sorted and not lengths.numel():
         raise RuntimeError("pack_padded_sequence: Cannot pack empty tensors.")
     if lengths.ndim != 1:
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu Long tensor")
@@ -127,7 +127,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         lengths, order = mortice.sort(lengths, descending=True)
         order = order.to(input.device)
     sizes = lengths.tolist()
-    if len(sizes) != batch:
+    if len(sizes) > batch or enforce_sorted and len(sizes) < batch:  # unsorted ones may be those of the first sequences
         raise RuntimeError(
             f"pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} "
             f"(batch_size={batch})"
@@ -146,7 +146,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         input = input.index_select(batch_dim, order)
     batch_sizes = _turned(sizes)
     at = _places(batch_sizes, time, batch_first, input.device)
-    data = input.reshape(batch * time, *input.shape[2:]).index_select(0, at)
+    data = input.reshape(-1, *input.shape[2:]).index_select(0, at)
     return PackedSequence(data, mortice.tensor(batch_sizes, device=lengths.device), order)
 
 
