@@ -182,7 +182,7 @@ def test_lbfgs_takes_torchs_path(options):
     np.testing.assert_allclose(losses, other_losses, rtol=1e-6, atol=1e-9)
     for a, b in zip(params, other_params):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
-    assert list(state) == list(other_state)
+    assert set(state) == set(other_state)
     for name in ("n_iter", "func_evals"):
         assert state[name] == other_state[name]
     for name in ("old_dirs", "old_stps", "ro", "al"):

@@ -57,13 +57,10 @@ class LBFGS(Optimizer):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
                 d, t = -g, min(1.0, 1.0 / g.abs().sum()) * lr
-                state.update(d=d, t=t, old_dirs=[], old_stps=[], ro=[], H_diag=1)
+                state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             else:
                 self._remember(state, g, group["history_size"])
-                if "al" not in state:
-                    others = list(state)[2:] if iteration > 1 else []  # which PyTorch sets when the step ends
-                    state["al"] = [None] * group["history_size"]
-                    state.update({name: state.pop(name) for name in others})
+                state.setdefault("al", [None] * group["history_size"])
                 d, t = _newton_direction(state, g), lr
             previous = loss
             state.update(d=d, t=t, prev_flat_grad=g, prev_loss=loss)
