@@ -44,7 +44,7 @@ class KernelTable(dict):  # type: ignore[type-arg]
         found: Any = getattr(self.backend, op.kernel, None) if op.kernel else partial(op.body, self.backend)
         if not found:
             has = f"backend {self.backend.name} has no kernel {op.kernel!r}"
-            raise AttributeError(f"{op.name}: {has}. Name one that it has, or give no `kernel`: the body computes then.")
+            raise AttributeError(f"{op.name}: {has}. Name one that it has, or give no `kernel`: the body computes.")
         if op.keeps_format and not self.backend.keeps_formats:
             found = _keeping_format(op, found, self.backend)
         if not _dtypes(self.backend).issuperset(DTYPES):
