@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,16 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for add in (_add_run, _add_new, _add_scorecards, _add_diff, _add_planted, array_api_suite.add_to):
         add(commands)
-    arguments = parser.parse_args(argv)
-    return int(arguments.call(arguments))
+    try:
+        try:
+            arguments = parser.parse_args(argv)
+            return int(arguments.call(arguments))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as `head` has; nor can what is left be written when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _add_run(commands: Any) -> None:
@@ -104,12 +113,12 @@ def _run(arguments: Any) -> int:
         print(f"run: expected part of a check's id, such as pow-float32, after --only; up to L{level} no id contains "
               f"{arguments.only!r}.", file=sys.stderr)  # fmt: skip
         return 2
+    _write(arguments, card)
     print(scorecard.terminal(card, scorecard.wants_colour()))
     if arguments.only:
         print(f"Only the checks whose id contains {arguments.only!r} have run.")
     for id in strangers:
         print(f"known_failures.toml: no check is called {id!r}. Remove the entry.")
-    _write(arguments, card)
     return 1 if strangers or scorecard.failed(card) else 0
 
 
@@ -166,13 +175,13 @@ def _planted(arguments: Any) -> int:
     from mortice_conformance.planted import report
 
     card, text = report()
-    print(text)
     if arguments.json:
         import json
 
         Path(arguments.json).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     if arguments.markdown:
         Path(arguments.markdown).write_text(text + "\n", encoding="utf-8")
+    print(text)
     return 0 if card["share"] >= 0.95 else 1
 
 

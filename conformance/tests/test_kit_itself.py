@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -367,6 +368,120 @@ def test_a_reduction_of_the_first_of_its_axes_alone_is_named(monkeypatch: pytest
 
     text = told(k, "values_and_shapes-prod", monkeypatch, prod=two)
     assert "[2, 3, 2, 2] axis=(0, 1, 3): expected shape (2,); got (2, 2)." in text
+
+
+def test_a_kernel_without_memory_of_its_own_is_named_where_all_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+    take, add, absolute = k.take, k.add, k.abs
+    text = told(k, "operands-take", monkeypatch, take=lambda x, i, *, axis: x if list(i) == [0, 1] else take(x, i, axis=axis))
+    assert "given [[1, 0], [1, 1]], [0, 1] axis=0: a write to its result changed operand 0" in text
+    text = told(k, "operands-concat", monkeypatch, concat=lambda xs, *, axis: xs[0] if len(xs) == 1 else np.concatenate(xs, axis))
+    assert "kernel concat float32 [2, 3] axis=0: a write to its result changed operand 0" in text
+    text = told(k, "operands-abs", monkeypatch, abs=lambda x: x if x.dtype.kind == "u" else absolute(x))
+    assert "kernel abs uint8 [2, 3]: a write to its result changed operand 0" in text
+    text = told(k, "numbers-add", monkeypatch, add=lambda x, y: x if type(y) is int and y == 0 else add(x, y))
+    assert "[2, 3] with the number 0 second: a write to its result changed operand 0" in text
+    same = SimpleNamespace(k=k, astype=k.astype)
+    monkeypatch.setattr(k, "astype", lambda x, d: x if k.dtype_of(x) is d else same.astype(x, d), raising=False)
+    subject = Subject("cpu_numpy", k)
+    (item,) = [i for i in catalog(subject) if i.id == "test_storage[cast-int8-cpu_numpy]"]
+    assert "cast int8 to int8: they share memory" in run_item(item, subject).message
+
+
+def cut(name: str) -> Any:
+    """Return a kernel that cuts integers off at the ends of their range."""
+
+    def kernel(*operands: Any, **attrs: Any) -> Any:
+        right = getattr(np, {"bitwise_left_shift": "left_shift", "negative": "negative", "abs": "abs", "pow": "power"}.get(name, name))
+        d = next(x.dtype for x in operands if isinstance(x, np.ndarray))
+        if d.kind not in "ui" or d.itemsize > 4:
+            return np.asarray(right(*operands, **attrs))
+        wide = [x.astype(np.int64) if isinstance(x, np.ndarray) else x for x in operands]
+        return np.asarray(np.clip(right(*wide, **attrs), np.iinfo(d).min, np.iinfo(d).max)).astype(d)
+
+    return kernel
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "negative", "abs", "bitwise_left_shift", "pow", "matmul"])
+def test_integers_that_are_cut_at_the_ends_of_their_range_are_told_to_wrap(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+    text = told(k, f"values_and_shapes-{name}" + ":integers" * (name == "pow"), monkeypatch, **{name: cut(name)})
+    assert "wrap" in text or "bits fall off the top" in text, text
+    if name in ("add", "subtract", "multiply", "bitwise_left_shift", "pow"):
+        monkeypatch.undo()
+        right = getattr(k, name)
+        numbers = lambda x, y: type(x) is int or type(y) is int
+        beside = lambda x, y: (cut(name) if numbers(x, y) else right)(x, y)
+        assert "Integers wrap around" in told(k, f"numbers-{name}", monkeypatch, **{name: beside})
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64"])
+def test_a_sort_that_writes_over_its_operand_is_named_in_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    k = plugins.load("cpu_numpy")
+    argsort, pairs = k.argsort, k.sort_pairs
+
+    def spoiling(right: Any) -> Any:
+        def kernel(x: Any, *, axis: int, descending: bool = False) -> Any:
+            made = right(x, axis=axis, descending=descending)
+            if x.dtype == dtype and x.flags.writeable:
+                x.sort(axis=axis)
+            return made
+
+        return kernel
+
+    text = told(k, "operands-argsort", monkeypatch, argsort=spoiling(argsort))
+    assert f"kernel argsort {dtype} [4, 5]" in text and "wrote over its operand 0" in text
+    monkeypatch.setattr(k, "argsort", argsort)
+    monkeypatch.setattr(k, "sort_pairs", spoiling(pairs), raising=False)
+    subject = Subject("cpu_numpy", k)
+    (item,) = [i for i in catalog(subject) if i.id == f"test_values[sort-{dtype}-cpu_numpy]"]
+    assert "the call changed operand 0. Return a new buffer." in run_item(item, subject).message
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("max", lambda k, x, **o: np.maximum(k.max(x, **o), -9999), "[-inf, -inf]: expected -inf"),
+    ("concat", lambda k, xs, **o: k.concat(*[xs[:8]], **o), "expected shape (40,); got (16,)."),
+    ("take", lambda k, x, i, **o: k.take(x, i, **o) if len(i) else x[:0], "[4, 2] [0] axis=1: expected shape (4, 0); got (0, 2)."),
+    ("broadcast_to", lambda k, x, shape: k.broadcast_to(x, shape).reshape([n for n in shape if n != 1] or ()), "expected shape (1, 3)"),
+    ("matmul", lambda k, x, y: k.matmul(x, y[0] if x.ndim == 1 and y.ndim > 2 else y), "[4] [2, 4, 3]: expected shape (2, 3); got (3,)"),
+    ("argsort", lambda k, x, axis, descending=False: np.argsort(x, axis) if len(x) > 99 else k.argsort(x, axis=axis,
+     descending=descending), "[1100]"),
+    ("sum", lambda k, x, axis=None, keepdims=False: k.sum(x, axis=axis[0] if axis == (2, 0) else axis, keepdims=keepdims), "axis=(2, 0)"),
+    ("pow", lambda k, x, y: np.where((x == 0) & (y == 0), 0, k.pow(x, y)).astype(x.dtype), "what is raised to 0 is 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "wrong", "text"), BROKEN, ids=[name for name, *_ in BROKEN])
+def test_a_kernel_that_is_broken_in_a_corner_is_named_with_the_corner(name: str, wrong: Any, text: str, monkeypatch: Any) -> None:
+    k = plugins.load("cpu_numpy")
+    right = SimpleNamespace(**{name: getattr(k, name)})
+    shown = told(k, f"values_and_shapes-{name}", monkeypatch, **{name: lambda *x, **o: np.asarray(wrong(right, *x, **o))})
+    assert text in shown, shown
+
+
+def test_an_op_of_a_kernel_that_a_backend_lacks_says_which_and_what_to_do() -> None:
+    from mortice.op import _ops, op
+
+    def of_no_kernel(k: Any, x: Any, /) -> Any:
+        """Do what no backend does."""
+
+    with pytest.raises(AttributeError, match="of_no_kernel: backend cpu_numpy has no kernel 'nokernel'. Name one that it has, or give no"):
+        try:
+            with mt.use_backend("cpu_numpy"):
+                op(kernel="nokernel")(of_no_kernel)(mt.ones(2))
+        finally:
+            del _ops["of_no_kernel"]
+
+
+@pytest.mark.parametrize("command", ["run strict --level L0 --only item --quiet", "new demo --directory {}", "diff --help"])
+def test_a_reader_who_leaves_ends_a_command_without_a_word(command: str, tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    arguments = [sys.executable, "-m", "mortice_conformance", *command.format(tmp_path).split()]
+    done = subprocess.run(arguments, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=100)
+    os.close(writes)
+    assert done.stderr == ""
+    assert not command.startswith("new demo") or (tmp_path / "demo/pyproject.toml").exists()
 
 
 class Mute(Exception):

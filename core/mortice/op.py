@@ -122,7 +122,7 @@ class Op(Differentiable):
 
 
 def op(
-    *,
+    *given: Any,
     result: Rule | None = promote,
     shape: Callable[..., Any] | None = None,
     kernel: str | None = None,
@@ -173,6 +173,9 @@ def op(
         float8: what is done with float8, which no kernel computes in: "moved" as views are, whatever the elements are; "read",
             that is computed in float32; by default it is refused.
     """
+
+    if given:
+        raise TypeError(f"op: expected arguments by name, as in `@op()`; got {given[0]!r}.")
 
     def declare(body: Callable[..., Any]) -> Any:
         allow = shape is broadcast if scalars is None else scalars

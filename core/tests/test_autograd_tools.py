@@ -398,6 +398,8 @@ def test_an_op_that_is_declared_wrongly_says_so():
             op_module.op(name="declared_wrongly")(double)
         with pytest.raises(TypeError, match=re.escape("op 'kernelless': expected a body (k, operands..., /, *, attributes...); got (x).")):
             op_module.op(name="kernelless")(lambda x, /: x)
+        with pytest.raises(TypeError, match=re.escape(f"op: expected arguments by name, as in `@op()`; got {double!r}.")):
+            op_module.op(double)
     finally:
         del op_module._ops["declared_wrongly"]
 

@@ -127,6 +127,12 @@ def check_cast(subject: Subject, name: str) -> None:
         else:
             want = values_in
         same(subject, f"cast {name} to {target.name}", t, rounded(want, target))
+    k = subject.backend
+    x = k.copy(subject.tensor(source, d)._buffer)
+    if k.mutable:
+        k.setitem(k.astype(x, d), (Ellipsis,), 1)
+        if k.to_host(x).tobytes() != subject.bits(subject.tensor(source, d)):
+            raise Failure(f"cast {name} to {name}: they share memory. Return a copy where there is nothing to compute.")
 
 
 # What is lost where a cast goes by way of another dtype: (from, to, values, why).

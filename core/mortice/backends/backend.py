@@ -41,7 +41,10 @@ class KernelTable(dict):  # type: ignore[type-arg]
         self.backend = backend
 
     def __missing__(self, op: Any) -> Any:
-        found: Any = getattr(self.backend, op.kernel) if op.kernel else partial(op.body, self.backend)
+        found: Any = getattr(self.backend, op.kernel, None) if op.kernel else partial(op.body, self.backend)
+        if not found:
+            has = f"backend {self.backend.name} has no kernel {op.kernel!r}"
+            raise AttributeError(f"{op.name}: {has}. Name one that it has, or give no `kernel`: the body computes.")
         if op.keeps_format and not self.backend.keeps_formats:
             found = _keeping_format(op, found, self.backend)
         if not _dtypes(self.backend).issuperset(DTYPES):
@@ -321,7 +324,6 @@ class Backend(Services, FreeKernels):
         mine = {n for n, kernel in self.__dict__.items() if getattr(kernel, "own", True)}  # `tracing` has stand-ins here
         return tuple(sorted(n for n in free if getattr(type(self), n, None) is not getattr(FreeKernels, n) or n in mine))
 
-
     @property
     def unwritten(self) -> tuple[str, ...]:
         """The required kernels that are there in name only: all that they do is to raise NotImplementedError."""
@@ -336,16 +338,13 @@ def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
         raise PluginError(f"backend {name}: load() must return a Backend; got {type(backend).__name__}.")
     if "table" not in backend.__dict__:
         raise PluginError(f"backend {name}: its __init__ must call super().__init__().")
-    missing = [
-        n
-        for n in REQUIRED_NAMES
-        if n not in backend.__dict__ and getattr(type(backend), n, None) in (None, getattr(Backend, n, None))
-    ]
+    own, kind = backend.__dict__, type(backend)
+    missing = [n for n in REQUIRED_NAMES if n not in own and getattr(kind, n, None) in (None, getattr(Backend, n, None))]
     dtypes = frozenset() if missing else _dtypes(backend)
     if dtypes and not dtypes >= {bool_, int64, float32}:
         raise PluginError(f"backend {name}: dtypes() must have mortice's bool, int64 and float32; got {', '.join(map(repr, dtypes))}.")
     if any(d.is_complex for d in dtypes):
-        missing = [n for n in REQUIRED_COMPLEX if n not in backend.__dict__ and not hasattr(type(backend), n)]
+        missing = [n for n in REQUIRED_COMPLEX if not hasattr(backend, n)]
     if missing:
         raise PluginError(f"backend {name}: required kernels are missing: {', '.join(missing)}.")
     strangers = [d for d in backend.device_names() if device_types and d.partition(":")[0] not in device_types]
