@@ -101,6 +101,11 @@ def test_grids_and_joins():
     assert mt.combinations(mt.tensor([5, 7]), 3, with_replacement=True).tolist() == [[5] * 3, [5, 5, 7], [5, 7, 7], [7] * 3]
     assert mt.combinations(mt.arange(2), 3).shape == (0, 3) and mt.combinations(mt.arange(0), 2, True).shape == (0, 2)
     assert mt.block_diag(mt.ones(1, 2), mt.ones(1)).tolist() == [[1, 1, 0], [0, 0, 1]]
+    parts = [mt.full((n, n), n + 1.0, requires_grad=True) for n in (1, 0, 70, 2)]
+    made = mt.block_diag(*parts)
+    assert made.shape == (73, 73) and made.sum().item() == 2 + 70 * 70 * 71 + 4 * 3
+    (made * mt.arange(73.0)).sum().backward()
+    assert parts[3].grad.tolist() == [[71, 72], [71, 72]]
     assert mt.column_stack((mt.arange(2), mt.ones(2, 1))).tolist() == [[0, 1], [1, 1]]
 
 

@@ -466,6 +466,8 @@ def test_segments_give_gradients_to_what_they_hold(device):
     for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
         with pytest.raises(RuntimeError, match="(?i)segment_reduce: expected"):
             mt.segment_reduce(x, "sum", **wrong)
+    with pytest.raises(RuntimeError, match="add up to 0"):  # which they do in 64 bits
+        mt.segment_reduce(x[:0], "sum", lengths=mt.tensor([2**62] * 4, device=device))
 
 
 @pytest.mark.parametrize("offsets", [[1, 3, 6], [2, 2, 4], [0, 6], [6, 6]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like
+from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like, single
 from mortice.dtype import bfloat16, finfo, float16, float32, int32
 
 # B_2j / (2j)!, j = 1, 2, ...: Euler and Maclaurin's correction of a sum by an integral.
@@ -45,6 +45,20 @@ def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
     return k.where(k.equal(x, math.inf), first, total)  # the first term is the whole, and as in PyTorch no 0
 
 
+def _trigamma(k: Any, q: Buffer) -> Buffer:
+    """Return the sum of (q + i)**-2 for q above 0, as above but without powers: a few terms do where precision is single."""
+    count = 5 if single(k, q) else 10
+    total = k.divide(k.divide(1.0, q), q)
+    for i in range(1, count):
+        w = k.add(q, float(i))
+        total = k.add(total, k.divide(1.0, k.multiply(w, w)))
+    r = k.divide(1.0, k.add(q, float(count)))
+    square = k.multiply(r, r)
+    bernoulli = [c * math.factorial(2 * j + 2) for j, c in enumerate(_MACLAURIN[:count])]
+    rest = k.add(k.multiply(square, 0.5), k.multiply(k.multiply(square, r), horner(k, bernoulli, square)))
+    return k.add(total, k.add(rest, r))
+
+
 class ExtraKernels:
     """More elementwise kernels with default bodies."""
 
@@ -75,8 +89,10 @@ class ExtraKernels:
         sign = -1.0 if n % 2 == 0 else 1.0
         y = k.where(negative, k.subtract(1.0, x), x)
         beyond = n > 170  # the last whose factorial is a float64
-        positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * (math.inf if beyond else math.factorial(n)))
-        positive = k.where(k.equal(y, math.inf), 0.0, positive) if n == 1 else positive
+        if n == 1:
+            positive = _trigamma(k, y)
+        else:
+            positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * (math.inf if beyond else math.factorial(n)))
         turn = k.subtract(x, k.round(x))
         # The cosine as a sine, which is exactly 0 halfway between the poles: the terms there cancel.
         cot = k.divide(k.sin(k.multiply(k.subtract(0.5, k.abs(turn)), math.pi)), k.sin(k.multiply(turn, math.pi)))

@@ -27,6 +27,7 @@ from mortice.ops.index_advanced import _take
 from mortice.ops.joining import cat, stack
 from mortice.ops.movement import cast, clone, contiguous, expand, permute, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
+from mortice.ops.nn_resize import pad
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_2d, flatten, many
 from mortice.rules import same
@@ -500,10 +501,8 @@ def block_diag(*tensors: Any) -> Any:
     width = sum(x.shape[1] for x in parts)
     rows, left = [], 0
     for x in parts:
-        h, w = tuple(x.shape)
-        zeros = [filled("block_diag", Size((h, n)), 0, d, x._device) for n in (left, width - left - w)]
-        beside = [zeros[0], x, zeros[1]]
-        rows.append(cat(beside, 1))
+        w = x.shape[1]
+        rows.append(pad(x, (left, width - left - w)))
         left += w
     return cat(rows, 0)
 

@@ -6,17 +6,19 @@ import math
 from typing import Any
 
 from mortice.call import check_device
+from mortice.dtype import int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import lane_by_lane
 from mortice.node import named
 from mortice.ops import elementwise
 from mortice.ops.bounds import where
+from mortice.ops.data import range_of
 from mortice.ops.gather import _reduced
 from mortice.ops.movement import cast, expand, reshape
+from mortice.ops.nn_resize import pad
 from mortice.ops.scan import cumsum
-from mortice.ops.sort import searchsorted
-from mortice.shape import check_dim
-from mortice.tensor import TensorBase
+from mortice.shape import Size, check_dim, prod
+from mortice.tensor import TensorBase, make
 
 __all__ = ["segment_reduce"]
 
@@ -53,30 +55,33 @@ def segment_reduce(
             f"got {list(given.shape)} for data of {list(data.shape)}."
         )
     n = data.shape[axis]
-    if offsets is None:
-        ends, fits = cumsum(lengths, -1), lengths.sum(-1) == n
+    # How many elements lie before all stretches, in each and after them: together they are all of the dim.
+    if lengths is not None and not unsafe:
+        counts = pad(cast(lengths, int64), (1, 1))
     else:
-        ends, lengths, fits = offsets[..., 1:], offsets.diff(), (offsets >= 0) & (offsets <= n)
-    if not unsafe and lengths.numel() and not bool((lengths >= 0).all()):
-        raise RuntimeError("segment_reduce: expected lengths of at least 0.")
-    if not unsafe and not bool(fits.all()):
-        wanted = "all rows of lengths along axis to add up to" if offsets is None else "offsets from 0 to"
-        raise RuntimeError(f"segment_reduce: Expected {wanted} {n}, the size of dim {axis} of data.")
-    rest = (1,) * (len(data.shape) - axis - 1)
-    places = expand(data.new_empty(0, dtype=ends.dtype).new_ones(n).cumsum(0) - 1, (*data.shape[:axis], n))
-    which = searchsorted(ends.contiguous(), places.contiguous(), right=True)
-    if offsets is not None:
-        which = where(places < offsets[..., :1], lengths.shape[-1], which)
+        ends = cast(offsets, int64) if lengths is None else pad(cumsum(lengths, -1), (1, 0))
+        counts = pad(pad(ends.clamp(0, n) if unsafe else ends, (1, 0)), (0, 1), value=n).diff()
+    if not unsafe and counts.numel():
+        low, high = range_of(counts) or (0, 0)
+        if low < 0 and bool((counts[..., 1:-1] < 0).any()):
+            raise RuntimeError("segment_reduce: expected lengths of at least 0.")
+        if low < 0 or high > n or bool((counts.sum(-1) != n).any()):
+            wanted = "offsets from 0 to" if lengths is None else "all rows of lengths along axis to add up to"
+            raise RuntimeError(f"segment_reduce: Expected {wanted} {n}, the size of dim {axis} of data.")
+    size, rest = counts.shape[-1], (1,) * (len(data.shape) - axis - 1)
+    device, total = counts._device, prod(data.shape[: axis + 1])
+    spread = device.backend.spread_indices(reshape(counts, -1)._buffer, total=total)
+    which = make(spread, device, int64, Size((total,)))
+    which = which % size if axis else which
     begun = _START[reduce] if initial is None else float(initial)
     # What an extreme began with has no share in its gradient, also where an element equals it.
     apart = reduce in ("max", "min") and initial is not None and not math.isnan(begun)
-    out = data.new_full((*data.shape[:axis], lengths.shape[-1] + 1, *data.shape[axis + 1 :]), _START[reduce] if apart else begun)
-    # What no stretch has lands on one more, which is left out.
-    index = expand(reshape(which, (*which.shape, *rest)), data.shape)
-    made = _reduced(out, axis, index, data, _HOW[reduce], True).narrow(axis, 0, lengths.shape[-1])
+    out = data.new_full((*data.shape[:axis], size, *data.shape[axis + 1 :]), _START[reduce] if apart else begun)
+    index = expand(reshape(which, (*data.shape[: axis + 1], *rest)), data.shape)
+    made = _reduced(out, axis, index, data, _HOW[reduce], True).narrow(axis, 1, size - 2)
     if apart:
         made = where(made < begun if reduce == "max" else made > begun, begun, made)
     if reduce == "mean":
-        count = cast(reshape(lengths, (*lengths.shape, *rest)), data.dtype)
+        count = cast(reshape(counts[..., 1:-1], (*counts.shape[:-1], size - 2, *rest)), data.dtype)
         made = made / (count if initial is None else count.clamp(min=1))
     return named(made, "SegmentReduceBackward0")

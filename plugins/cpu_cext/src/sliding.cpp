@@ -171,6 +171,8 @@ bool plan_padding(Padding &p, int ndim, const int64_t *shape, const int64_t *bef
     return true;
 }
 
+template <class T> __attribute__((noinline)) void repeat(T *to, int64_t n, T value) { std::fill_n(to, n, value); }
+
 template <class T> void pad_all(const Padding &p, const T *from, T *out, T value) {
     int64_t volume = p.size[0] * p.size[1] * p.size[2], width = p.count[2], low = p.low, high = low + p.length;
     Scratch<int64_t> places(width - p.length + 1);  // of a row's borders
@@ -178,7 +180,8 @@ template <class T> void pad_all(const Padding &p, const T *from, T *out, T value
     for (int64_t x = 0; x < low; x++) at[x] = p.at[2][x];
     for (int64_t x = high; x < width; x++) at[x - p.length] = p.at[2][x];
     const auto border = [&](T *to, const T *row, int64_t begin, int64_t end) {
-        for (; begin < end; begin++) *to++ = at[begin] == CONSTANT ? value : row[at[begin]];
+        if (p.at[2].mode == 'n') return repeat(to, end - begin, value);
+        for (; begin < end; begin++) *to++ = row[at[begin]];
     };
     parallel_for(p.planes * p.count[0], grain_for(static_cast<double>(p.count[1]) * width), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
@@ -188,7 +191,7 @@ template <class T> void pad_all(const Padding &p, const T *from, T *out, T value
             for (int64_t y = 0; y < p.count[1]; y++, to += width) {
                 int64_t iy = p.at[1][y];
                 if (z == CONSTANT || iy == CONSTANT) {
-                    for (int64_t x = 0; x < width; x++) to[x] = value;
+                    repeat(to, width, value);
                     continue;
                 }
                 const T *row = plane + (z * p.size[1] + iy) * p.size[2];
