@@ -26,6 +26,8 @@ STRICTER = {
         "test_storage[made-frozen_api1]",
         "test_kernel[values_and_shapes-argmax-frozen_api1]", "test_kernel[operands-argmax-frozen_api1]",
         "test_kernel[values_and_shapes-concat-frozen_api1]", "test_kernel[operands-concat-frozen_api1]",
+        # Nor was it seen which dtypes leave nothing to compute: the signs of bools were the operand itself.
+        "test_kernel[operands-sign-frozen_api1]",
     },
 }  # fmt: skip
 
