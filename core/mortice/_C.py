@@ -62,7 +62,7 @@ def _upsample(name: str) -> Any:
     mode = name.removesuffix("_aa")[:-2].replace("_", "-")
 
     def smooth(input: Any, output_size: Any, align_corners: Any, scale_factors: Any = None, *_: Any) -> Any:
-        return _nn.interpolate(input, output_size, scale_factors, mode, align_corners, antialias=name[-1] == "a")
+        return _nn.interpolate(input, output_size, scale_factors, mode, align_corners, antialias=name.endswith("_aa"))
 
     def nearest(input: Any, output_size: Any, scale_factors: Any = None, *_: Any) -> Any:
         return smooth(input, output_size, None, scale_factors)

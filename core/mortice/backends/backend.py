@@ -42,7 +42,7 @@ class KernelTable(dict):  # type: ignore[type-arg]
 
     def __missing__(self, op: Any) -> Any:
         found: Any = getattr(self.backend, op.kernel, None) if op.kernel else partial(op.body, self.backend)
-        if not found:
+        if found is None:
             has = f"backend {self.backend.name} has no kernel {op.kernel!r}"
             raise AttributeError(f"{op.name}: {has}. Name one that it has, or give no `kernel`: the body computes.")
         if op.keeps_format and not self.backend.keeps_formats:

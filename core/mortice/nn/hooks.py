@@ -55,7 +55,7 @@ class HookDict(OrderedDict[int, Hook]):
     options: Mapping[int, dict[str, Any]] = {}  # one of its own with the first entry: most have none
 
     def __repr__(self) -> str:
-        return f"OrderedDict({[*self.items()] or ''})"
+        return repr(OrderedDict(self))
 
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
         """Register a hook; return its handle."""

@@ -90,10 +90,6 @@ def _constant(x: Any, value: bool) -> Any:
     return full_like(x, value, dtype=bool_)
 
 
-def _answer(name: str, t: Any, out: Any) -> Any:
-    return _call.give(name, out, t)
-
-
 def isnan(input: Any) -> Any:
     """Tell where x is not a number."""
     return _isnan(input) if input.dtype.kind in "fc" else _constant(input, False)
@@ -102,13 +98,13 @@ def isnan(input: Any) -> Any:
 def isposinf(input: Any, *, out: Any = None) -> Any:
     """Tell where x is positive infinity."""
     found = eq(input, float("inf")) if _ordered("isposinf", input).kind == "f" else _constant(input, False)
-    return _answer("isposinf", found, out)
+    return _call.give("isposinf", out, found)
 
 
 def isneginf(input: Any, *, out: Any = None) -> Any:
     """Tell where x is negative infinity."""
     found = eq(input, float("-inf")) if _ordered("isneginf", input).kind == "f" else _constant(input, False)
-    return _answer("isneginf", found, out)
+    return _call.give("isneginf", out, found)
 
 
 def _ordered(name: str, x: Any) -> Any:

@@ -286,8 +286,8 @@ def _row_distances_x(k: Any, g: Any, x: Any, y: Any, out: Any, p: float) -> Any:
             apart = slope_of_abs(k, apart) if p == 1 else apart
             pulled.append(k.squeeze(k.matmul(k.expand_dims(rows(k, weights, i, i + step), -2), apart), -2))
         else:
-            wide, part = k.shape_of(apart), (rows(k, t, i, i + step) for t in (g, out))
-            pulled.append(k.sum(norm_back(k, next(part), apart, next(part), wide, p, len(wide) - 1, False), axis=-2))
+            wide, g_rows, out_rows = k.shape_of(apart), rows(k, g, i, i + step), rows(k, out, i, i + step)
+            pulled.append(k.sum(norm_back(k, g_rows, apart, out_rows, wide, p, len(wide) - 1, False), axis=-2))
     return unbroadcast(k, k.concat(pulled, axis=-2), Size(shape))
 
 

@@ -468,8 +468,9 @@ def multilabel_margin_loss(
     at = _labels("multilabel_margin_loss", target).reshape(rows.shape)
     classes = rows.shape[1]
     given = mortice.cumsum((at < 0).to(mortice.int64), 1) == 0
-    most = (at.numel() and range_of(given.sum(1)) or (0, classes))[1]  # labels of a sample
-    at, given = at[:, :most], given[:, :most]
+    counted = range_of(given.sum(1)) if at.numel() else None
+    if counted:  # no sample has more labels than these
+        at, given = at[:, : counted[1]], given[:, : counted[1]]
     safe = mortice.where(given, at, mortice.zeros_like(at))
     is_label = mortice.zeros_like(rows, dtype=at.dtype).scatter_add(1, safe, given.to(at.dtype)) > 0
     # (sample, label position, other class)
