@@ -330,6 +330,14 @@ def _(k: Any, right: Any, x: Any, y: Any) -> Any:
     return k.floor(k.divide(x, y)) if _is(k, x, *_FLOATS) or _is(k, y, *_FLOATS) else right(x, y)
 
 
+@bug("floor_divide", "the least integer by -1 is cut to the largest")
+def _(k: Any, right: Any, x: Any, y: Any) -> Any:
+    out = right(x, y)
+    if k.dtype_of(out).kind != "i":
+        return out
+    return k.where(k.logical_and(k.equal(y, -1), k.logical_and(k.equal(out, x), k.less(x, 0))), k.subtract(out, 1), out)
+
+
 @bug("where", "nan in the branch that is not taken comes through")
 def _(k: Any, right: Any, c: Any, x: Any, y: Any) -> Any:
     if not (_is(k, x, *_FLOATS) and _is(k, y, *_FLOATS)):

@@ -80,13 +80,13 @@ def _exact(*operands: Any, **attrs: Any) -> list[Any]:
     return [(operands, attrs, _LARGE, _EXACT)]
 
 
-def _wraps(*operands: Any, **attrs: Any) -> list[Any]:
-    """Return a call on the ends of each integer dtype: "max" and "min" stand for them in nested lists."""
+def _wraps(*operands: Any, kinds: str = "ui", **attrs: Any) -> list[Any]:
+    """Return a call on the ends of each integer dtype of some kinds: "max" and "min" stand for them in nested lists."""
 
     def end(x: Any, at: Any) -> Any:
         return [end(v, at) for v in x] if isinstance(x, list) else {"max": at.max, "min": at.min}.get(x, x)
 
-    return [(tuple(end(o, iinfo(d)) for o in operands), attrs, (d.name,), _WRAP) for d in DTYPES if d.kind in "ui"]
+    return [(tuple(end(o, iinfo(d)) for o in operands), attrs, (d.name,), _WRAP) for d in DTYPES if d.kind in kinds]
 
 
 def _unary(
@@ -133,13 +133,14 @@ _binary("floor_divide", np.floor_divide, nonzero, dtypes="uif", values=(), kind=
         given=[(([1.0, -1.0, 7.0], [0.1, -0.1, 0.7]), {}, "f", _ROUNDED), *_exact([2**53 + 1, 2**62 + 1], [1, 3]),
                (([1.0, -1.0, 0.0], [0.0, 0.0, 0.0]), {}, "f", _BY_ZERO),
                (([2**63 + 5], [2]), {}, ("uint64",), "Beyond 2**63 an unsigned number is not negative."),
-               (([7, -7, -7, 6], [-2, 2, -2, -3]), {}, "i", "Rounded down, not towards zero: -7 // 2 is -4.")])  # fmt: skip
+               (([7, -7, -7, 6], [-2, 2, -2, -3]), {}, "i", "Rounded down, not towards zero: -7 // 2 is -4."),
+               *_wraps(["min"], [-1], kinds="i")])  # fmt: skip
 _binary("remainder", np.remainder, nonzero, dtypes="uif", values=(),
         given=[(([5.0, -5.0, 5.0, -5.0], [_INF, _INF, -_INF, -_INF]), {}, "f",
                 "Divided by infinity a finite number stays, or becomes that infinity where the signs differ."),
                (([1.0, 0.0], [0.0, 0.0]), {}, "f", "Divided by zero floats leave nan, without an error."),
                (([7, -7, -7, 6], [-2, 2, -2, -3]), {}, "i", "What is left has the sign of the divisor."),
-               *_exact([2**53 + 1, 2**62 + 1], [2, 3])])  # fmt: skip
+               *_exact([2**53 + 1, 2**62 + 1], [2, 3]), *_wraps(["min"], [-1], kinds="i")])  # fmt: skip
 _binary("pow", np.power, positive, real, dtypes="f", values=(0.5, 1.0, 2.0, 3.0),
         given=[(([-2.0, -1.5, -2.0, -8.0], [3.0, 2.0, -1.0, 0.5]), {}, "f",
                 "A negative base has whole powers: exp(y * log(x)) is not enough. Others are nan."),
