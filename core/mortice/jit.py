@@ -15,7 +15,7 @@ from typing import Any, Final, Union, get_args, get_origin
 from mortice.nn.module import Module
 
 __all__ = [
-    "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore",
+    "Attribute", "Error", "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore",
     "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save",
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
@@ -121,6 +121,11 @@ def optimized_execution(should_optimize: bool) -> Iterator[None]:
 def annotate(the_type: Any, the_value: Any) -> Any:
     """Return the value."""
     return the_value
+
+
+def Attribute(value: Any, type: Any) -> Any:
+    """Return the value, as `annotate` does."""
+    return value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:

@@ -7,6 +7,7 @@ import pickle
 import re
 import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -163,6 +164,32 @@ def test_pytree_takes_an_object_of_a_constant_class_for_a_part_of_the_shape():
     leaves, shape = pytree.tree_flatten([Mode("fast"), 1])
     assert leaves == [1] and pytree.tree_unflatten([2], shape) == ["fast", 2]
     assert shape != pytree.tree_structure([Mode("slow"), 1])
+
+
+def test_pytree_takes_dataclasses_by_their_fields():
+    @dataclass
+    class Point:
+        x: object
+        y: object = None
+        made: object = field(default=3, init=False)
+
+    pytree.register_dataclass(Point)
+    for point, count in ((Point(1), 1), (Point(1, [2, 3]), 3)):
+        leaves, shape = pytree.tree_flatten(point)
+        assert leaves == [1, 2, 3][:count] and pytree.tree_unflatten(leaves, shape) == point
+    assert [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(Point(1, [2]))] == [".x", ".y[0]"]
+
+    @dataclass
+    class Named:
+        x: object
+        name: str = "default"
+
+    with pytest.raises(ValueError, match="field_names does not include all dataclass fields"):
+        pytree.register_dataclass(Named, field_names=["x"])
+    pytree.register_dataclass(Named, field_names=["x"], drop_field_names=["name"])
+    assert pytree.tree_map(lambda x: x + 1, Named(1, "other")) == Named(2)
+    with pytest.raises(ValueError, match="is not a dataclass"):
+        pytree.register_dataclass(object)
 
 
 # ---- programs for one process or many ask which it is ----

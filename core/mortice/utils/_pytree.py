@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from mortice import Size
@@ -160,6 +161,37 @@ def register_pytree_node(
 def register_constant(cls: type) -> None:
     """Make a class a container of nothing: what a tree has of it belongs to the tree's shape."""
     register_pytree_node(cls, lambda x: ([], x), lambda _, x: x)
+
+
+def register_dataclass(
+    cls: type, *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None, **options: Any
+) -> None:
+    """Make a dataclass a container of the fields that it is made with, but the dropped ones; those of None are none of its leaves.
+
+    ValueError: the names are not those of these fields, or the class is no dataclass and there are none.
+    """
+    if is_dataclass(cls):
+        made = [f.name for f in fields(cls) if f.init]
+        if field_names is not None and {*made} - {*(drop_field_names or ())} != {*field_names}:
+            raise ValueError(f"register_dataclass: field_names does not include all dataclass fields; expected {made}, "
+                             f"got {field_names}. Give what is to be left out as drop_field_names.")  # fmt: skip
+    elif field_names is None:
+        raise ValueError(f"register_dataclass: field_names must be specified, as {cls} is not a dataclass.")
+    names = made if field_names is None else field_names
+
+    def named(x: Any) -> tuple[list[tuple[GetAttrKey, Any]], Any]:
+        held = {name: getattr(x, name) for name in names}
+        there = [(GetAttrKey(name), value) for name, value in held.items() if value is not None]
+        return there, [[key.name for key, _ in there], [name for name in names if held[name] is None]]
+
+    def flatten(x: Any) -> tuple[list[Any], Any]:
+        there, context = named(x)
+        return [value for _, value in there], context
+
+    def unflatten(values: Iterable[Any], context: Any) -> Any:
+        return cls(**dict(zip(context[0], values)), **dict.fromkeys(context[1]))
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys_fn=named, **options)
 
 
 _register_pytree_node = _private_register_pytree_node = register_pytree_node  # its first name, and that without checks
