@@ -328,7 +328,8 @@ def test_a_cell_may_have_no_hidden_units(cell):
 def test_a_single_sample_of_multi_margin_loss_has_the_shape_of_its_target():
     scores = mt.tensor([0.5, 0.25])
     assert F.multi_margin_loss(scores, mt.tensor([0]), reduction="none").tolist() == [0.375]
-    assert F.multi_margin_loss(scores, mt.tensor(0), reduction="none").tolist() == 0.375
+    for one in (scores, scores[None]):
+        assert F.multi_margin_loss(one, mt.tensor(0), reduction="none").tolist() == 0.375
 
 
 @pytest.mark.parametrize(("score", "label"), [(1.5, [0]), ([1.5], 0), (1.5, 0), ([1.5], [0])])
