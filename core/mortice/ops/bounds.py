@@ -56,7 +56,7 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
         input = _call.as_operand(_where.op, input, 1)
     if not (isinstance(other, TensorBase) or is_number(other)):
         other = _call.as_operand(_where.op, other, 2)
-    if not isinstance(input, TensorBase) and is_number(input) and is_number(other):
+    if is_number(input) and is_number(other):
         input = filled("where", SCALAR, input, common_dtype(input, other), condition._device)
     return _where(condition, input, other, out=out)
 
