@@ -45,6 +45,11 @@ class OutOfMemoryError(RuntimeError, MemoryError):
     """A backend could not allocate the memory that a result needs. A MemoryError too, as Python has it."""
 
 
+def too_big(name: str, argument: str, value: int) -> TypeError:
+    """Return the error for an integer that is, or is in, an argument, and takes more than 64 bits."""
+    return TypeError(f"{name}: expected `{argument}` to fit 64 bits; got {value}. Overflow when unpacking long long.")
+
+
 def switch(name: str, argument: str, value: bool) -> bool:
     """Return a value that is True or False; a word would count as True, whatever it says."""
     if not isinstance(value, bool):

@@ -13,7 +13,7 @@ from types import FunctionType
 
 from mortice import call, fast
 from mortice.dtype import DType
-from mortice.errors import DataError, switch
+from mortice.errors import DataError, switch, too_big
 from mortice.modes import beneath
 from mortice.op import _ops
 
@@ -149,7 +149,7 @@ def _too_big(fn: Any, given: dict[str, Any]) -> TypeError | None:
     for name, value in given.items():
         for v in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(v, int) and v.bit_length() > 63:
-                return TypeError(f"{fn.__name__}: expected `{name}` to fit 64 bits; got {v}. Overflow when unpacking long long.")
+                return too_big(fn.__name__, name, v)
     return None
 
 

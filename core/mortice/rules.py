@@ -123,13 +123,13 @@ def hold(name: str, value: Any, d: DType, shape: Any = None) -> Any:
                 return value
             if d.itemsize == 2 and shape is not None and prod(shape) == 1:
                 return rounded(value, d)
-            raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
-        if kind == "b":
+        elif kind == "b":
             return bool(value)
-        limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
-        if (-limits.max if kind == "u" else limits.min) <= value <= limits.max:
-            value = int(value)
-            return value if value >= limits.min else value + limits.max + 1
+        else:
+            limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+            if (-limits.max if kind == "u" else limits.min) <= value <= limits.max:
+                value = int(value)
+                return value if value >= limits.min else value + limits.max + 1
     elif not value.imag:
         return hold(name, value.real, d, shape)
     raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")

@@ -6,7 +6,7 @@ import operator
 from functools import lru_cache
 from math import prod as prod
 
-from mortice.errors import DimError, OutOfMemoryError, ShapeError
+from mortice.errors import DimError, OutOfMemoryError, ShapeError, too_big
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,6 +265,8 @@ def infer_shape(op: str, shape: Sequence[int], numel: int) -> Size:
             unknown = i
         elif n < 0:
             raise ShapeError(f"{op}: invalid shape dimension {n}; got {list(shape)}.")
+        elif n.bit_length() > 63:
+            raise too_big(op, "size", n)
         else:
             known *= n
     if unknown >= 0:

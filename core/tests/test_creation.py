@@ -403,6 +403,14 @@ def test_one_half_may_become_infinite_as_in_pytorch(dtype: mt.dtype) -> None:
     assert x.tolist() == [mt.inf, 0]
 
 
+def test_a_complex_number_without_an_imaginary_part_fills_what_is_real() -> None:
+    for dtype in (mt.int8, mt.uint8, mt.float16, mt.float64):
+        assert mt.full((2,), 2 + 0j, dtype=dtype).tolist() == [2, 2]
+        with pytest.raises(RuntimeError, match=f"full: value cannot be converted to type {dtype.name} without overflow"):
+            mt.full((2,), 2 + 1j, dtype=dtype)
+    assert mt.full((2,), 1j, dtype=mt.bool).tolist() == [True, True]
+
+
 def test_one_float_may_not() -> None:
     x = mt.zeros(2)
     for write in (lambda: x.__setitem__(0, 1e300), lambda: x[0].fill_(1e300), lambda: mt.full((), 1e300)):

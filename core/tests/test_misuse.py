@@ -54,6 +54,12 @@ pytestmark = pytest.mark.skipif(
         (lambda: F.avg_pool1d(mt.ones(1, 4), mt.ones(2)), "'kernel_size' must be an integer; got a Tensor of shape [2]."),
         (lambda: mt.roll(mt.ones(3), [mt.ones(2)]), "roll: expected each of `shifts` to be an integer; got a Tensor of shape [2]."),
         (lambda: mt.ones(2, 2).tril(-1 << 64), "tril: expected `diagonal` to fit 64 bits; got -18446744073709551616."),
+        (lambda: mt.ones(2).repeat((2, 1 << 63)), "repeat: expected `repeats` to fit 64 bits; got 9223372036854775808."),
+        (lambda: mt.ones(2).view(1 << 70), "view: expected `size` to fit 64 bits; got 1180591620717411303424."),
+        (lambda: mt.ones(0).view((0, 1 << 63)), "view: expected `size` to fit 64 bits; got 9223372036854775808."),
+        (lambda: mt.reshape(mt.ones(2), (1 << 63, 1)), "reshape: expected `size` to fit 64 bits; got 9223372036854775808."),
+        (lambda: mt.ones(2).expand(1 << 63, 2), "expand: expected `size` to fit 64 bits; got 9223372036854775808."),
+        (lambda: mt.ones(2).tensor_split(1 << 63), "tensor_split: expected `indices_or_sections` to fit 64 bits; got 9223372036854775808."),
         (lambda: mt.float_power(mt.ones(3), "x"), "float_power: argument 'exponent' must be a number, not str."),
     ],
 )

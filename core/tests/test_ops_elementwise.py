@@ -266,6 +266,11 @@ def test_where_chooses_and_lists():
     assert mt.where(c)[0].tolist() == [0, 2]
     assert [[at.tolist() for at in mt.where(mt.tensor(x))] for x in (5.0, 0.0)] == [[[0]], [[]]]
     assert mt.tensor([1.0, 2.0, 3.0]).where(c, 9).tolist() == [1.0, 9.0, 3.0]
+    assert mt.where(c, mt.ones(3, dtype=mt.float16), 1e6).tolist() == [1.0, INF, 1.0]
+    assert mt.where(c, mt.ones(3), INF).tolist() == [1.0, INF, 1.0]
+    for chosen in (mt.ones(3), 1.0):
+        with pytest.raises(RuntimeError, match="where: value cannot be converted to type float32 without overflow; got 1e"):
+            mt.where(c, chosen, 1e300)
 
 
 def test_rounding_keeps_integers_and_ties_go_to_even():

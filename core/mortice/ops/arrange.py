@@ -12,7 +12,7 @@ from typing import Any
 from mortice import call as _call
 from mortice import node as _node
 from mortice.dtype import DType, dtype_of_all, get_default_dtype, int64
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, too_big
 from mortice.layout import contiguous_format
 from mortice.levels import lane_by_lane
 from mortice.modes import enable_grad, modes
@@ -168,8 +168,11 @@ def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor; got "
             f"{list(reps)} for {list(input.shape)}."
         )
-    if any(r < 0 for r in reps):
-        raise ShapeError(f"repeat: Trying to create tensor with negative dimension; got repeats {list(reps)}.")
+    for r in reps:
+        if r < 0:
+            raise ShapeError(f"repeat: Trying to create tensor with negative dimension; got repeats {list(reps)}.")
+        if r.bit_length() > 63:
+            raise too_big("repeat", "repeats", r)
     return _repeat(input, reps=reps) if reps else clone(input)
 
 

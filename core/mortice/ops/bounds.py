@@ -8,21 +8,26 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number, like
 from mortice.call import no_tensor
-from mortice.dtype import bool_, check_kind
+from mortice.dtype import DType, bool_, check_kind
 from mortice.errors import DTypeError
 from mortice.mutation import check_apart
 from mortice.node import TENSOR_KERNELS, named
 from mortice.notice import warn
-from mortice.op import op
+from mortice.op import Op, op
+from mortice.ops.creation import filled
 from mortice.ops.elementwise import common_dtype
-from mortice.rules import held, promote
-from mortice.shape import broadcast
-from mortice.tensor import TensorBase, make
+from mortice.rules import fit_number, held, hold, promote
+from mortice.shape import SCALAR, broadcast
+from mortice.tensor import TensorBase
 
 __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum", "minimum"]
 
 
-@op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where", float8="moved")
+def _fits(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    return hold(op.name, fit_number(op, value, d), d)  # half precision may overflow, as in PyTorch
+
+
+@op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where", number=_fits, float8="moved")
 def _where(k: Any, condition: Any, x: Any, y: Any, /) -> Any:
     """Choose x where the condition holds, else y; broadcasting."""
 
@@ -51,10 +56,8 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
         input = _call.as_operand(_where.op, input, 1)
     if not (isinstance(other, TensorBase) or is_number(other)):
         other = _call.as_operand(_where.op, other, 2)
-    if not isinstance(input, TensorBase) and is_number(input) and is_number(other):
-        d = common_dtype(input, other)
-        device = condition._device.of_values
-        input = make(device.backend.full((), input, dtype=d, device=device), device, d, broadcast("where", ()))
+    if is_number(input) and is_number(other):
+        input = filled("where", SCALAR, input, common_dtype(input, other), condition._device)
     return _where(condition, input, other, out=out)
 
 

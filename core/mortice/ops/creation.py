@@ -48,14 +48,10 @@ def filled(name: str, shape: Size, value: Any, dtype: DType, device: Device) -> 
     if device.base is not device:
         device = device.of_values
     dtype = check_dtype(name, dtype, device)
-    if value and dtype.kind in "iub":
-        value = fit([value], dtype)[0]
-    if isinstance(value, complex) and dtype.kind != "c":
-        if value.imag:
-            raise RuntimeError(f"{name}: value cannot be converted to type {dtype.name} without overflow; got {value}.")
-        value = value.real
-    if dtype.kind == "f" and not -448 < value < 448:
+    if isinstance(value, complex) and dtype.kind not in "bc" or dtype.kind == "f" and not -448 < value < 448:
         value = hold(name, value, dtype, shape)
+    elif value and dtype.kind in "iub":
+        value = fit([value], dtype)[0]
     try:
         stored = dtype.stored
         if stored is not dtype:

@@ -10,7 +10,7 @@ from mortice import node as _node
 from mortice.backends.backend import channels_last as channels_lie_last
 from mortice.call import as_view, run
 from mortice.dtype import DType, as_dtype, bool_, float32
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, too_big
 from mortice.graph import Node, next_seq
 from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
 from mortice.levels import chain, raise_to, with_levels
@@ -286,7 +286,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
             ):
                 seen = backend.reshape_view(input._buffer, shape)
                 return as_view(_VIEW, input, seen, SIZES.get(shape) or _sizes_seen(seen.shape, shape), None)
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, OverflowError, TypeError, ValueError):
             pass
     if not isinstance(input, TensorBase):
         raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
@@ -431,6 +431,8 @@ def _sizes_to(name: str, wanted: Size, shape: Size) -> Size:
                 f"{name}: The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
                 f"dimension {i}. Target sizes: {list(wanted)}. Tensor sizes: {list(shape)}."
             )
+        elif n.bit_length() > 63:
+            raise too_big(name, "size", n)
         out.append(n)
     return Size(out[::-1])
 

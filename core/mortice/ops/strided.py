@@ -293,7 +293,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 def _out_of_bounds(size: Size, stride: Any, start: int, shape: Size) -> RuntimeError:
     return RuntimeError(
         f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
-        f"the memory of a tensor of {prod(shape)} elements."
+        f"storage of size {prod(shape)}, counted in elements."
     )
 
 

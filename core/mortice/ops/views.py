@@ -9,7 +9,7 @@ from typing import Any
 
 from mortice.call import as_view
 from mortice.dtype import CLASS_NAMES
-from mortice.errors import ShapeError
+from mortice.errors import ShapeError, too_big
 from mortice.graph import Node, give_slots, next_seq
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
@@ -452,6 +452,8 @@ def tensor_split(
     count = operator.index(where)
     if count <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+    if count.bit_length() > 63:  # nobody could wait for them
+        raise too_big("tensor_split", "indices_or_sections", count)
     small, larger = divmod(n, count)
     out, start = [], 0
     for i in range(count):

@@ -447,7 +447,7 @@ def multi_margin_loss(
     if weight is not None:
         gap = gap * weight[at]
     loss = mortice.mean(gap.scatter(1, at, 0), 1)  # without the class itself
-    return _reduced(loss if input.ndim == 2 else loss.reshape(target.shape), reduction)
+    return _reduced(loss.reshape(target.shape), reduction)
 
 
 @autocasting
