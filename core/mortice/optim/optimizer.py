@@ -45,12 +45,8 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
+        for name in _HOOKS:
+            setattr(self, name, OrderedDict())
         # A ParameterList is as good as a list; other modules give modules one by one, or nothing.
         module = hasattr(params, "parameters") and not (hasattr(params, "__iter__") and all(isinstance(p, Tensor) for p in params))
         if module or isinstance(params, Tensor):
@@ -200,9 +196,7 @@ class Optimizer:
         if len(groups) != len(saved):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in saved]:
-            raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-            )
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
         numbers = itertools.chain.from_iterable(g["params"] for g in saved)
         params = itertools.chain.from_iterable(g["params"] for g in groups)
         by_number = dict(zip(numbers, params))
