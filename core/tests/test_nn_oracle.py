@@ -125,6 +125,8 @@ def test_reductions_are_numbered_and_take_old_arguments():
         assert number == theirs.legacy_get_enum(size_average, reduce, emit_warning=False)
     with pytest.warns(UserWarning, match="use reduction='mean'"):
         assert nn.MSELoss(reduction="elementwise_mean")(mortice.ones(2), mortice.zeros(2)).item() == 1
+    with pytest.warns(UserWarning, match="use reduction='mean'"):
+        assert functional.huber_loss(mortice.ones(2), mortice.zeros(2), reduction="elementwise_mean").item() == 0.5
     with pytest.raises(ValueError, match="other is not a valid value for reduction"):
         ours.get_enum("other")
 
