@@ -309,7 +309,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Any:
-    """Return the default generator's state."""
+    """Return the default generator's state as a uint8 tensor."""
     return default_generator.get_state()
 
 

@@ -173,7 +173,7 @@ def _expect(name: str, what: str, t: Any, shape: tuple[int, ...]) -> None:
         raise ShapeError(f"{name}: expected {what} of shape {list(shape)}; got {list(t.shape)}.")
 
 
-def _run(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
+def _run(name: str, *args: Any) -> Any:
     """Run a stack of layers, on padded arguments or on packed ones: those have the parameters one place later."""
     packed = isinstance(args[3], (list, tuple))
     if packed:
@@ -242,8 +242,7 @@ def rnn_tanh(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run Elman layers with tanh; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("rnn_tanh", args)  # type: ignore[return-value]
+    return _run("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -252,8 +251,7 @@ def rnn_relu(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run Elman layers with relu; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("rnn_relu", args)  # type: ignore[return-value]
+    return _run("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -262,8 +260,7 @@ def gru(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run GRU layers; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("gru", args)  # type: ignore[return-value]
+    return _run("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -272,8 +269,7 @@ def lstm(
     batch_first: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Run LSTM layers; return the last layer's outputs and every layer's last hidden and cell states."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("lstm", args)  # type: ignore[return-value]
+    return _run("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 # ---- cells: a layer of one step ----
