@@ -230,8 +230,7 @@ def _backward_of(function: Any) -> Callable[..., Any]:
         return vjp  # type: ignore[no-any-return]
     if vjp is not Function.vjp:
         raise RuntimeError(
-            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
-            "of them."
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
         )
     return backward  # type: ignore[no-any-return]
 

@@ -53,8 +53,7 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
             t.retain_grad()
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
         )
     return found
 
@@ -401,8 +400,7 @@ def _undefined(ts: list[Any], outs: list[Any]) -> None:
     for j, g in enumerate(zero):
         if g is not None and any(x != 0 and x == x for x in _values([g])[0]):
             raise GradcheckError(
-                "backward not multiplied by grad_output: a gradient of zeros must give zeros; got "
-                f"{_values([g])[0]} for input {j}."
+                f"backward not multiplied by grad_output: a gradient of zeros must give zeros; got {_values([g])[0]} for input {j}."
             )
     for o in outs:
         grad(o, ts, zeros_for(o), retain_graph=True, allow_unused=True)

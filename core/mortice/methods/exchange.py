@@ -87,8 +87,7 @@ class Exchange(TensorBase):
             raise RuntimeError(".numpy() is not supported for tensor subclasses. Take it of the tensor inside, or of tolist().")
         if x._device.type != "cpu":
             raise TypeError(
-                f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                "memory first."
+                f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
             )
         (x._storage or x.own_storage()).aliases.pinned = True
         return to_numpy(x)

@@ -166,14 +166,12 @@ class _InstanceNorm(_NormBase):
         if input.shape[dim] != self.num_features:
             if not self.affine:
                 warn(
-                    f"input's size at dim={dim} does not match num_features. You can silence this warning by not "
-                    "passing "
+                    f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
                     "in num_features, which is not used because affine=False"
                 )
             else:
                 raise ValueError(
-                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
-                    f"{input.shape[dim]}."
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {input.shape[dim]}."
                 )
         x = input if dim else input.unsqueeze(0)
         by_input = self.training or not self.track_running_stats
@@ -360,8 +358,7 @@ class GroupNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
         )
 
 

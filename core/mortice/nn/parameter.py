@@ -103,8 +103,7 @@ class UninitializedTensorMixin:
     def _refuse(self, what: str) -> Any:
         raise UninitializedError(
             f"Can't {what} an uninitialized parameter or buffer: its shape is not known yet. When using lazy modules, call "
-            "`forward` with a dummy batch first. When loading into an initialized module, initialize the module that "
-            "was saved."
+            "`forward` with a dummy batch first. When loading into an initialized module, initialize the module that was saved."
         )
 
     @property

@@ -492,8 +492,7 @@ def block_diag(*tensors: Any) -> Any:
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
-                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} "
-                "dimensions"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} dimensions"
             )
         _call.check_device(_take.op, parts[0], x)
     d = dtype_of_all(parts)

@@ -329,8 +329,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
         return _div(input, other, out=out)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
-            "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-            f"'{rounding_mode}'."
+            f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'."
         )
     return (_div_trunc if rounding_mode == "trunc" else _div_floor)(input, other, out=out)
 

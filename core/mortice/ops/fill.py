@@ -69,8 +69,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
     if isinstance(mask, TensorBase) and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
         raise ShapeError(
-            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for "
-            f"{list(self.shape)}."
+            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for {list(self.shape)}."
         )
     return masked_fill(self, mask, value)
 

@@ -169,13 +169,11 @@ def _fits(name: str, x: Size, axis: int, index: Size, src: Size | None = None) -
     ndim = max(len(x), 1)
     if max(len(index), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index)} and "
-            f"{list(x)}."
+            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index)} and {list(x)}."
         )
     if src is not None and max(len(src), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index)} and "
-            f"{list(src)}."
+            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index)} and {list(src)}."
         )
     a, b = tuple(index) or (1,), tuple(x) or (1,)
     c = (tuple(src) or (1,)) if src is not None else a

@@ -43,8 +43,7 @@ def _product_shape(name: str, x: Size, y: Size) -> Size:
             return Size((*lead, *rows, *(tuple(y)[-1:] if len(y) > 1 else ())))
     else:
         raise ShapeError(
-            f"{name}: both arguments to matmul need to be at least 1D; got {len(x)}D and {len(y)}D. "
-            "Use mul for a 0-d tensor."
+            f"{name}: both arguments to matmul need to be at least 1D; got {len(x)}D and {len(y)}D. Use mul for a 0-d tensor."
         )
     raise ShapeError(f"{name}: {_apart(tuple(x), tuple(y))}; got {tuple(x)} @ {tuple(y)}. Transpose one of them?")
 
@@ -348,8 +347,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
     _rank("addbmm", batch1, "batch1", 3), _rank("addbmm", batch2, "batch2", 3)
     if batch1.shape[0] != batch2.shape[0]:
         raise ShapeError(
-            f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and "
-            f"{batch2.shape[0]}."
+            f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and {batch2.shape[0]}."
         )
     b, n, m = tuple(batch1.shape)
     if batch2.shape[1] != m:

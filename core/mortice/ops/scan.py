@@ -174,8 +174,7 @@ def diff(
     for t in (prepend, append):
         if t is not None and len(t.shape) != len(input.shape):
             raise ShapeError(
-                f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and "
-                f"{len(input.shape)}."
+                f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and {len(input.shape)}."
             )
         for i, (size, other) in enumerate(zip(input.shape, () if t is None else t.shape)):
             if i != axis and size != other:

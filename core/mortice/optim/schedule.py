@@ -168,7 +168,6 @@ def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
         return [copied(value) for _ in range(n)]
     if len(value) != n:
         raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups "
-            f"has {n}."
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {n}."
         )
     return list(value)

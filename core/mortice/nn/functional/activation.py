@@ -197,8 +197,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     if input.ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
-            "batch "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
             "dimension (i.e. 2D or 3D inputs)."
         )
     return _channels("dropout1d", input, p, training, inplace, (3,), 2)
@@ -212,10 +211,8 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     _probability(p)
     if input.ndim == 3:
         warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-            "desired - "
-            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
-            "future "
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
+            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
             "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
             "channel-wise dropout behavior, please switch to using dropout1d instead."
         )

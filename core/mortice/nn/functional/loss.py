@@ -450,8 +450,7 @@ def multilabel_margin_loss(
     one = max(input.ndim, target.ndim) < 2 and input.numel() == target.numel() == 1  # with or without its dim
     if input.shape != target.shape and not one:
         raise RuntimeError(
-            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
-            f"{list(input.shape)}"
+            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     rows = input.reshape(-1, input.shape[-1] if input.ndim else 1)
     at = _labels("multilabel_margin_loss", target).reshape(rows.shape)

@@ -375,8 +375,7 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any, seed_samples
     for option, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None:
             raise ValueError(
-                f"DataLoader with IterableDataset: expected unspecified {option} option, but got "
-                f"{option}={value}"
+                f"DataLoader with IterableDataset: expected unspecified {option} option, but got {option}={value}"
             )
     if seed_samples:
         raise ValueError(
