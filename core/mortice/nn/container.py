@@ -22,7 +22,32 @@ def _position(index: Any, n: int) -> int:
     return at % n
 
 
-class Sequential(Module):
+class _Row(Module):
+    """Modules under the numbers of their places."""
+
+    def _renumber(self, modules: list[Any]) -> None:
+        self._modules.clear()
+        self._modules.update({str(i): m for i, m in enumerate(modules)})
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key: int) -> Module:
+        """Remove and return a module."""
+        module = self[key]
+        del self[key]
+        return module  # type: ignore[no-any-return]
+
+
+class Sequential(_Row):
     """Modules called one after the other; takes modules, or one OrderedDict of named modules."""
 
     def __init__(self, *args: Any) -> None:
@@ -42,7 +67,7 @@ class Sequential(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return list(self._modules.values())[_position(index, len(self))]
+        return list(self)[_position(index, len(self))]
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, list(self._modules)[_position(index, len(self))], module)
@@ -51,15 +76,7 @@ class Sequential(Module):
         names = list(self._modules)
         for name in names[index] if isinstance(index, slice) else [names[_position(index, len(self))]]:
             delattr(self, name)
-        kept = list(self._modules.values())
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(kept)})
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
+        self._renumber(list(self))
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Sequential):
@@ -83,11 +100,6 @@ class Sequential(Module):
     def __imul__(self, other: int) -> Any:
         return self.extend(list(self * other)[len(self) :])
 
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> Sequential:
         """Insert a module before an index."""
         if not isinstance(module, Module):
@@ -95,10 +107,9 @@ class Sequential(Module):
         n = len(self)
         if not -n <= index <= n:
             raise IndexError(f"Index out of range: {index}")
-        items = list(self._modules.values())
+        items = list(self)
         items.insert(index + n if index < 0 else index, module)
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
+        self._renumber(items)
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
@@ -107,14 +118,8 @@ class Sequential(Module):
             self.append(module)
         return self
 
-    def pop(self, key: int) -> Module:
-        """Remove and return a module."""
-        module = self[key]
-        del self[key]
-        return module  # type: ignore[no-any-return]
 
-
-class ModuleList(Module):
+class ModuleList(_Row):
     """A list of modules, each registered."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -124,7 +129,7 @@ class ModuleList(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
+            return type(self)(list(self)[index])
         return self._modules[self._get_abs_string_index(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -134,16 +139,9 @@ class ModuleList(Module):
         return str(_position(index, len(self)))
 
     def __delitem__(self, index: Any) -> None:
-        items = list(self._modules.values())
+        items = list(self)
         del items[index]
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
+        self._renumber(items)
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
@@ -170,21 +168,9 @@ class ModuleList(Module):
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before an index."""
-        items = list(self._modules.values())
+        items = list(self)
         items.insert(index, module)
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
-
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key: Any) -> Module:
-        """Remove and return a module."""
-        module = self[key]
-        del self[key]
-        return module  # type: ignore[no-any-return]
+        self._renumber(items)
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
