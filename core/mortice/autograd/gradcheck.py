@@ -300,6 +300,11 @@ def _same_again(again: Matrix, first: Matrix, nondet_tol: float) -> None:
         )
 
 
+def _check_dtype(g: Any, t: Any, j: int, dtypes: bool) -> None:
+    if dtypes and g is not None and g.dtype is not t.dtype:
+        raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+
+
 def _slow(
     fn: Callable[[], list[Any]], ts: list[Any], outs: list[Any], eps: float, atol: float, rtol: float,
     nondet_tol: float, dtypes: bool,
@@ -310,9 +315,7 @@ def _slow(
         again, _ = _analytical(o, ts)
         for j, t in enumerate(ts):
             _same_again(again[j], analytical[j], nondet_tol)
-            g = found[j]
-            if dtypes and g is not None and g.dtype is not t.dtype:
-                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            _check_dtype(found[j], t, j, dtypes)
         for j in range(len(ts)):
             if not _close(analytical[j], numerical[j][i], rtol, atol):
                 raise _mismatch(i, j, numerical[j][i], analytical[j])
@@ -351,8 +354,7 @@ def _fast(
             u = _direction(o, 1000 + i)
             numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
             (g,) = grad(o, t, u, retain_graph=True, allow_unused=True)
-            if dtypes and g is not None and g.dtype is not t.dtype:
-                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            _check_dtype(g, t, j, dtypes)
             if g is not None:
                 (again,) = grad(o, t, u, retain_graph=True)
                 _same_again(_values([again]), _values([g]), nondet_tol)

@@ -443,8 +443,6 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     return give("linalg.lu_solve", out, made)
 
 
-
-
 def _rows(x: Any, order: Any) -> Any:
     return factor.gather_rows(TENSOR_KERNELS, x, order)
 
