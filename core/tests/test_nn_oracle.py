@@ -28,7 +28,7 @@ def pair(array, grad=True):
 
 def close(ours, theirs, tolerance=1e-10):
     assert tuple(ours.shape) == tuple(theirs.shape)
-    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(ours.detach().cpu().numpy(), theirs.detach().numpy(), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("weighted", ["CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"])
