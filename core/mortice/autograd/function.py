@@ -235,6 +235,11 @@ def _backward_of(function: Any) -> Callable[..., Any]:
     return backward  # type: ignore[no-any-return]
 
 
+_NO_BACKWARD = (
+    "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+)
+
+
 class Function:
     """A differentiable operation: subclass it, write `forward` and `backward` as static methods, call `apply`.
 
@@ -273,18 +278,12 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradient of each input, given those of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
         """Another name for `backward`."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:

@@ -187,11 +187,9 @@ class OneCycleLR(LRScheduler, _Momentum):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         rise, last = pct_start * self.total_steps - 1, self.total_steps - 1
+        ends = [(rise, "max_lr", "base_momentum"), (last, "min_lr", "max_momentum")]
         if three_phase:
-            ends = [(rise, "max_lr", "base_momentum"), (2 * rise, "initial_lr", "max_momentum"),
-                    (last, "min_lr", "max_momentum")]  # fmt: skip
-        else:
-            ends = [(rise, "max_lr", "base_momentum"), (last, "min_lr", "max_momentum")]
+            ends.insert(1, (2 * rise, "initial_lr", "max_momentum"))
         self._schedule_phases = []
         lr, momentum = "initial_lr", "max_momentum"
         for end, next_lr, next_momentum in ends:
@@ -236,7 +234,5 @@ class OneCycleLR(LRScheduler, _Momentum):
         rates = [self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in groups]
         if self.cycle_momentum:
             for group in groups:
-                self._set_momentum(
-                    group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
-                )
+                self._set_momentum(group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share))
         return rates
