@@ -79,7 +79,7 @@ class Generator:
         `device` says where it is made: captured work gets memory of the device in place of the seed.
         """
         if device is not None and (capture := modes.capture) is not None and capture.device is device.base:
-            return capture.take(self, n_words)  # type: ignore[no-any-return]
+            return capture.take(self, n_words)
         with self._lock:
             seed, start = self._seed, self._offset
             if not 0 <= n_words < _WORDS - start:

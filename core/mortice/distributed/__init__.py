@@ -144,7 +144,7 @@ def _of_group(function: _F) -> _F:
             )
         return function(*args, **kwargs)
 
-    return checked  # type: ignore[return-value]
+    return checked
 
 
 def _given(async_op: bool) -> Work | None:

@@ -44,7 +44,7 @@ class _Row(Module):
         """Remove and return a module."""
         module = self[key]
         del self[key]
-        return module  # type: ignore[no-any-return]
+        return module
 
 
 class Sequential(_Row):
@@ -393,7 +393,7 @@ def _pairs(name: str, given: Any) -> Iterable[tuple[str, Any]]:
             f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
         )
     if isinstance(given, (OrderedDict, ModuleDict, ParameterDict)):
-        return given.items()  # type: ignore[no-any-return]
+        return given.items()
     if isinstance(given, Mapping):
         return given.items() if name == "ModuleDict" else sorted(given.items())
     pairs = list(given)

@@ -216,7 +216,7 @@ class _Lazy(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         """Do what the convolution does, once there are weights."""
         if self.in_channels and not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self: Any, input: Any, *args: Any, **kwargs: Any) -> None:
         """Take in_channels from the input."""

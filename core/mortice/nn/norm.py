@@ -224,7 +224,7 @@ class _LazyNorm(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         """Do what the normalisation does, once there are weights."""
         if self.num_features and not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self: Any, input: Any) -> None:
         """Take num_features from the channel dim of the input."""

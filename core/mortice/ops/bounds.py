@@ -174,7 +174,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     return _clamped(input, min, max, out)
 
 
-clamp.op = _clamp.op  # type: ignore[attr-defined]
+clamp.op = _clamp.op
 clip = clamp
 
 

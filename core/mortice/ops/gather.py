@@ -237,7 +237,7 @@ def _scatter_with(
         src = _as_far(_lift(src), index)
     if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
         fn = _scatter if how is None else _scatter_add
-        made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})  # type: ignore[attr-defined]
+        made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})
         return fn(x, index, src, axis=axis, out=out) if made is None else made
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)

@@ -128,11 +128,11 @@ _gru_layer.vjp(_gru_back)
 
 # On Tensors the gates and cells are computed again from x and `out`, which is in the graph: theirs have no gradient.
 def _lstm_layer_grad(*operands: Any, **attrs: Any) -> Any:
-    return RecurrentKernels.lstm_layer_grad(TENSOR_KERNELS, *operands[:11], **attrs)  # type: ignore[arg-type]
+    return RecurrentKernels.lstm_layer_grad(TENSOR_KERNELS, *operands[:11], **attrs)
 
 
 def _gru_layer_grad(*operands: Any, **attrs: Any) -> Any:
-    return RecurrentKernels.gru_layer_grad(TENSOR_KERNELS, *operands[:9], **attrs)  # type: ignore[arg-type]
+    return RecurrentKernels.gru_layer_grad(TENSOR_KERNELS, *operands[:9], **attrs)
 
 
 TENSOR_KERNELS.replace("lstm_layer_grad", _lstm_layer_grad)
@@ -158,11 +158,11 @@ def _layer(name: str, x: Any, state: Sequence[Any], params: Sequence[Any], sizes
             raise DTypeError(f"{name}: expected {what} of the input's dtype {x.dtype}; got {t.dtype}. Use .to({x.dtype}).")
     attrs = {"batch_sizes": sizes, "reverse": reverse}
     if name == "gru":
-        return _gru_layer(x, *state, w_ih, w_hh, b_ih, b_hh, **attrs)  # type: ignore[no-any-return]
+        return _gru_layer(x, *state, w_ih, w_hh, b_ih, b_hh, **attrs)
     bias = b_ih if b_hh is None else b_ih + b_hh
     if name == "lstm":
-        return _lstm_layer(x, *state, w_ih, w_hh, bias, w_hr, **attrs)  # type: ignore[no-any-return]
-    return _rnn_layer(x, *state, w_ih, w_hh, bias, activation=name.removeprefix("rnn_"), **attrs)  # type: ignore[no-any-return]
+        return _lstm_layer(x, *state, w_ih, w_hh, bias, w_hr, **attrs)
+    return _rnn_layer(x, *state, w_ih, w_hh, bias, activation=name.removeprefix("rnn_"), **attrs)
 
 
 _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
@@ -328,4 +328,4 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh:
         raise TypeError(f"lstm_cell: argument 'hx' must be tuple of Tensors, not {type(hx).__name__}.")
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell expects two hidden states; got {len(hx)}.")
-    return tuple(_cell("lstm", input, list(hx), w_ih, w_hh, b_ih, b_hh))  # type: ignore[return-value]
+    return tuple(_cell("lstm", input, list(hx), w_ih, w_hh, b_ih, b_hh))

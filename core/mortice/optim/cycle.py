@@ -46,11 +46,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             periods, start = 0, 0  # whole periods before, and where they end
             if epoch >= self.T_0 and self.T_mult == 1:
-                start = epoch // self.T_0 * self.T_0  # type: ignore[assignment]
+                start = epoch // self.T_0 * self.T_0
             elif epoch >= self.T_0:
                 periods = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-                start = self.T_0 * (self.T_mult**periods - 1) / (self.T_mult - 1)  # type: ignore[assignment]
-            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult**periods  # type: ignore[assignment]
+                start = self.T_0 * (self.T_mult**periods - 1) / (self.T_mult - 1)
+            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult**periods
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
@@ -180,7 +180,7 @@ class OneCycleLR(LRScheduler, _Momentum):
         for name, value in counts.items():
             if not isinstance(value, int) or value <= 0:
                 raise ValueError(f"Expected positive integer {name}, but got {value}")
-        self.total_steps = math.prod(counts.values())  # type: ignore[arg-type]
+        self.total_steps = math.prod(counts.values())
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):

@@ -38,7 +38,7 @@ def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ..
 def _at_once(name: str, self: Any, others: Sequence[Any]) -> bool:
     """Have a backend that can do so change all tensors of a list by one call; lists of operands come before numbers."""
     lists = [self, *[x for x in others if isinstance(x, (list, tuple))]]
-    return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))  # type: ignore[no-any-return]
+    return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))
 
 
 def _each(name: str, op: str = "") -> Callable[..., Any]:

@@ -124,7 +124,7 @@ class FusedOptimizer(Optimizer):
         found = self.__dict__.get("_known_numbers")
         if found is None:
             found = self.__dict__["_known_numbers"] = defaultdict(dict)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _hold(self, p: Any, name: str, value: float, device: Any = None) -> None:
         """Put a number into the state."""

@@ -293,7 +293,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     @property
     def _workers(self) -> list[Any]:
         """The worker processes; libraries name them so, and end them by `_shutdown_workers`."""
-        return self._pool.processes  # type: ignore[no-any-return]
+        return self._pool.processes
 
     def _shutdown_workers(self) -> None:
         self._pool.stop()
