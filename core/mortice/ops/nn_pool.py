@@ -304,10 +304,10 @@ def _check_sizes(name: str, shape: Any, nd: int, full: int | None = None) -> Non
 
 
 def max_pool(
-    nd: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
+    name: str, nd: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
 ) -> Any:
     """Pool the last `nd` axes; with `indices` return (values, positions)."""
-    kernel, stride, padding, dilation = _window(f"max_pool{nd}d", input, nd, kernel, stride, padding, dilation, ceil_mode)
+    kernel, stride, padding, dilation = _window(name, input, nd, kernel, stride, padding, dilation, ceil_mode)
     attrs = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": bool(ceil_mode)}
     places = None
     if indices or (input._rg and modes.grad) or input._device.level is not None:  # a level may carry tangents
@@ -325,14 +325,14 @@ def max_pool1d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return the maxima of windows over the last axis of (N, C, L) or (C, L)."""
-    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
 
 def max_pool2d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return the maxima of windows over the last two axes of (N, C, H, W) or (C, H, W)."""
-    return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
 
 @autocasting
@@ -340,21 +340,21 @@ def max_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return the maxima of windows over the last three axes of (N, C, D, H, W) or (C, D, H, W)."""
-    return max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
 
 def max_pool1d_with_indices(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return `max_pool1d` and the position of each maximum."""
-    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool2d_with_indices(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return `max_pool2d` and the flat position of each maximum."""
-    return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @autocasting
@@ -362,7 +362,7 @@ def max_pool3d_with_indices(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
     """Return `max_pool3d` and the flat position of each maximum."""
-    return max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 # ---- average ----

@@ -28,11 +28,11 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     """Return the reduction, also where it was said with PyTorch's old arguments."""
     if size_average is not None or reduce is not None:
         return legacy_get_string(size_average, reduce)
-    return reduction if reduction == "batchmean" else NAMES[get_enum(reduction)]
+    return reduction if reduction in NAMES or reduction == "batchmean" else NAMES[get_enum(reduction)]
 
 
 def _check_reduction(reduction: str) -> str:
-    return NAMES[get_enum(reduction)]
+    return reduction if reduction in NAMES else NAMES[get_enum(reduction)]
 
 
 def _reduced(loss: Any, reduction: str) -> Any:
