@@ -599,7 +599,7 @@ def test_a_list_does_not_stand_for_a_number(call):
 def test_where_elu_gets_nan_its_slope_is_the_right_one(call):
     x = mt.tensor([float("nan"), 1.0, 0.0, -0.0], requires_grad=True)
     slope = mt.autograd.grad(call(x).sum(), x)[0].tolist()
-    left = 1.7580993175506592 if call is F.selu else 1.0
+    left = 1.7580993175506592 if call.__name__ == "selu" else 1.0  # not by identity: F.selu is another once a class asks
     assert slope[0] == slope[1] and slope[2:] == pytest.approx([left, left])
 
 
