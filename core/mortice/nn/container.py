@@ -67,7 +67,7 @@ class Sequential(_Row):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return list(self)[_position(index, len(self))]
+        return list(self._modules.values())[_position(index, len(self))]
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, list(self._modules)[_position(index, len(self))], module)
@@ -76,7 +76,7 @@ class Sequential(_Row):
         names = list(self._modules)
         for name in names[index] if isinstance(index, slice) else [names[_position(index, len(self))]]:
             delattr(self, name)
-        self._renumber(list(self))
+        self._renumber(list(self._modules.values()))
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Sequential):
@@ -107,7 +107,7 @@ class Sequential(_Row):
         n = len(self)
         if not -n <= index <= n:
             raise IndexError(f"Index out of range: {index}")
-        items = list(self)
+        items = list(self._modules.values())
         items.insert(index + n if index < 0 else index, module)
         self._renumber(items)
         return self
@@ -129,7 +129,7 @@ class ModuleList(_Row):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(list(self)[index])
+            return type(self)(list(self._modules.values())[index])
         return self._modules[self._get_abs_string_index(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -139,7 +139,7 @@ class ModuleList(_Row):
         return str(_position(index, len(self)))
 
     def __delitem__(self, index: Any) -> None:
-        items = list(self)
+        items = list(self._modules.values())
         del items[index]
         self._renumber(items)
 
@@ -168,7 +168,7 @@ class ModuleList(_Row):
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before an index."""
-        items = list(self)
+        items = list(self._modules.values())
         items.insert(index, module)
         self._renumber(items)
 
