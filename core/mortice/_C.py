@@ -115,7 +115,7 @@ def is_legacy_batchedtensor(tensor: Any) -> bool:
 
 def _is_alias_of(data: Any, other: Any) -> bool:
     """Tell whether two tensors share their memory."""
-    return data.untyped_storage()._cdata == other.untyped_storage()._cdata  # type: ignore[no-any-return]
+    return data.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 def _is_torch_function_mode_enabled() -> bool:

@@ -17,7 +17,7 @@ __all__ = ["ExceptionWrapper", "_rebuild_parameter", "_rebuild_tensor_v2", "_reb
 
 def _element_size(dtype: Any) -> int:
     """Return how many bytes an element of a dtype takes."""
-    return dtype.itemsize  # type: ignore[no-any-return]
+    return dtype.itemsize
 
 
 def _set_obj_state(obj: Any, state: Any) -> Any:

@@ -75,7 +75,7 @@ def find_spec(name: str) -> ModuleSpec | None:
         )
     if not (below in _LEAD or _flag(below)):
         return None
-    return ModuleSpec(name, _Loader(), is_package=any(other.startswith(f"{below}.") for other in _LEAD))  # type: ignore[arg-type]
+    return ModuleSpec(name, _Loader(), is_package=any(other.startswith(f"{below}.") for other in _LEAD))
 
 
 def attribute(module: str, name: str) -> Any:
@@ -97,8 +97,8 @@ class _Loader:
             return
         there = import_module(f"mortice.{_LEAD[below]}".rpartition(":")[2])
         module.__doc__ = f"What PyTorch keeps in torch.{below}."
-        module.__getattr__ = lambda name: _handed_on(module, there, name)  # type: ignore[method-assign]
-        module.__dir__ = lambda: sorted({*vars(module), *dir(there)})  # type: ignore[method-assign]
+        module.__getattr__ = lambda name: _handed_on(module, there, name)
+        module.__dir__ = lambda: sorted({*vars(module), *dir(there)})
 
 
 def _handed_on(module: ModuleType, there: ModuleType, name: str) -> Any:

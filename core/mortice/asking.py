@@ -35,7 +35,7 @@ CLASSES: Any = None  # the module `subclasses`, once a class has `__torch_dispat
 # ---- who is asked ----
 
 
-class _Asked(dict):  # type: ignore[type-arg]
+class _Asked(dict):
     """Whether a class takes calls over, found at its first argument; a list is asked for what is in it."""
 
     def __missing__(self, kind: type) -> bool:
@@ -49,7 +49,7 @@ class _Asked(dict):  # type: ignore[type-arg]
 def _of_pytorch(function: Any) -> bool:
     """Tell whether it is one of PyTorch's own functions."""
     maker = getattr(function, "__module__", None) or getattr(function, "__objclass__", type).__module__
-    return maker.partition(".")[0] == "torch"  # type: ignore[no-any-return]
+    return maker.partition(".")[0] == "torch"
 
 
 _asked = _Asked()
@@ -408,7 +408,7 @@ def _asking() -> Any:
     """Make the class between Tensor and the classes derived from it."""
     body = {"__slots__": (), "__hash__": Tensor.__hash__, "__module__": "mortice", "__torch_function__": _disabled_torch_function_impl}
     made: Any = type(Tensor)("Tensor", (Tensor,), {**_methods(), **body})
-    type(Tensor).__getattribute__, type(Tensor).__setattr__ = _by_name, _set_by_name  # type: ignore[assignment,method-assign]
+    type(Tensor).__getattribute__, type(Tensor).__setattr__ = _by_name, _set_by_name
     made.__torch_function__ = classmethod(_computed)
     for name, method in _methods().items():
         if type(method) is _Method and (name in _OF_PLAIN if name.startswith("__") else name not in _OWN_ALONE):

@@ -293,8 +293,7 @@ def _run_hooks(hooks: Hooks, g: Any, like: Any, algebra: Algebra) -> Any:
             )
         if result.dtype is not like.dtype:
             raise RuntimeError(
-                f"hook '{name}' has changed the type of value: a gradient keeps its dtype {like.dtype}; got "
-                f"{result.dtype}."
+                f"hook '{name}' has changed the type of value: a gradient keeps its dtype {like.dtype}; got {result.dtype}."
             )
         if result.device is not (getattr(like, "_device", None) or like.device).base:
             raise RuntimeError(f"hook '{name}' has changed the device of value: got {result.device}.")

@@ -171,8 +171,7 @@ def check_device(op: Op, x: Any, y: Any) -> None:
     if a is not b:
         if a.backend is b.backend:
             raise DeviceError(
-                f"{op.name}: Expected all tensors to be on the same device; got {a} and {b}. "
-                f"Move one of them with .to('{a}')."
+                f"{op.name}: Expected all tensors to be on the same device; got {a} and {b}. Move one of them with .to('{a}')."
             )
         raise DeviceError(
             f"{op.name}: Expected all tensors to be on the same device and backend; got {a} ({a.backend.name}) and "

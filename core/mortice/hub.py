@@ -166,4 +166,4 @@ def _entry(conf: ModuleType, model: Any) -> Callable[..., Any]:
     found = getattr(conf, model, None)
     if not callable(found):
         raise RuntimeError(f"Cannot find callable {model} in hubconf")
-    return found  # type: ignore[no-any-return]
+    return found

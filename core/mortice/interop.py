@@ -93,7 +93,7 @@ class _Register:
             for finder in sys.meta_path:
                 spec = None if finder is self else finder.find_spec(name, path, target)
                 if spec is not None:
-                    spec.loader = _Followed(spec.loader)  # type: ignore[assignment]
+                    spec.loader = _Followed(spec.loader)
                     return spec
         return None
 
@@ -140,5 +140,5 @@ def register_bridges() -> None:
     for name in _BRIDGES:
         if name in sys.modules:
             _connect(name)
-    sys.meta_path.insert(0, _Register())  # type: ignore[arg-type]
-    sys.meta_path.append(_Addresses())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Register())
+    sys.meta_path.append(_Addresses())

@@ -523,7 +523,7 @@ def inplace(
         return assign_number(own, input, value, fresh) if number else assign(input, value, fresh)
 
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
-    del method.__wrapped__  # type: ignore[attr-defined]
+    del method.__wrapped__
     method.__name__ = method.__qualname__ = own
     quick = op if count == 2 or (count == 1 and op.shape is same) else None
     return method if quick is short is None else fast.stand_before(fast.INTO, quick, method, landed, short)

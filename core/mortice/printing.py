@@ -121,8 +121,7 @@ def _count(name: str, value: Any) -> int:
         count = -1
     if count < 0:
         raise ValueError(
-            f"set_printoptions: {name} must be an integer of at least 0; got {value!r}. "
-            "Pass None to leave it as it is."
+            f"set_printoptions: {name} must be an integer of at least 0; got {value!r}. Pass None to leave it as it is."
         )
     return count
 

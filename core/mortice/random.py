@@ -79,7 +79,7 @@ class Generator:
         `device` says where it is made: captured work gets memory of the device in place of the seed.
         """
         if device is not None and (capture := modes.capture) is not None and capture.device is device.base:
-            return capture.take(self, n_words)  # type: ignore[no-any-return]
+            return capture.take(self, n_words)
         with self._lock:
             seed, start = self._seed, self._offset
             if not 0 <= n_words < _WORDS - start:
@@ -309,7 +309,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Any:
-    """Return the default generator's state."""
+    """Return the default generator's state as a uint8 tensor."""
     return default_generator.get_state()
 
 

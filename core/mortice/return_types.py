@@ -24,11 +24,11 @@ def _new(cls: Any, *values: Any) -> Any:
 
 def named(name: str, fields: str) -> Any:
     """Make the type of a result with several fields, printed a field a line as PyTorch does."""
-    made = namedtuple(name, fields)  # type: ignore[misc]
+    made = namedtuple(name, fields)
     made.__module__ = __name__
     made.__doc__ = f"What `{name}` returns: {', '.join(fields.split())}."
-    made.__repr__, made.__new__ = _repr, _new  # type: ignore[method-assign,assignment]
-    made.n_fields = made.n_sequence_fields = len(made._fields)  # type: ignore[attr-defined]
+    made.__repr__, made.__new__ = _repr, _new
+    made.n_fields = made.n_sequence_fields = len(made._fields)
     return made
 
 

@@ -222,6 +222,14 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdims: bool) -> 
     return Size([n for i, n in enumerate(shape) if i not in dims])
 
 
+def check_region(op: str, given: Size, wanted: Size) -> None:
+    """Refuse what is to replace a region of another shape."""
+    if given != wanted:
+        raise ShapeError(
+            f"{op}: expected src to have a size equal to the slice of self. src size = {list(given)}, slice size = {list(wanted)}"
+        )
+
+
 def missing(op: str, what: str = "size") -> NoReturn:
     """Refuse a call that leaves out what it needs, such as sizes: those of a tensor without dims are `()`."""
     raise TypeError(f'{op}() missing 1 required positional arguments: "{what}"')

@@ -97,8 +97,7 @@ def _compare(actual: Any, expected: Any, where: str, how: _How) -> str | None:
         missing, additional = ([k for k in x if k not in y] for x, y in ((expected, actual), (actual, expected)))
         if missing or additional:
             return (
-                "The keys of the mappings do not match:\n"
-                f"Missing keys in the actual mapping: {sorted(missing, key=str)}\n"
+                f"The keys of the mappings do not match:\nMissing keys in the actual mapping: {sorted(missing, key=str)}\n"
                 f"Additional keys in the actual mapping: {sorted(additional, key=str)}{at}"
             )
         items = [(f"{where}[{k!r}]", actual[k], expected[k]) for k in actual]
@@ -199,8 +198,7 @@ def _compare_tensors(a: Any, e: Any, how: _How) -> str | None:
     (d, d_at), (r, r_at) = _greatest(difference), _greatest(relative)
     return (
         f"Tensor-likes are not {exact}!\n\nMismatched elements: {bad} / {n} ({bad / n:.1%})\n"
-        f"Greatest absolute difference: {d} at index {d_at}{up_to_a}\n"
-        f"Greatest relative difference: {r} at index {r_at}{up_to_r}"
+        f"Greatest absolute difference: {d} at index {d_at}{up_to_a}\nGreatest relative difference: {r} at index {r_at}{up_to_r}"
     )
 
 

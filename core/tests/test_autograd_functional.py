@@ -82,6 +82,9 @@ def test_misuse_of_functional() -> None:
         functional.jacobian(lambda x: x, [1.0])
     with pytest.raises(RuntimeError, match="should contain a single element"):
         functional.hessian(lambda x: x * 2, t(1.0, 2.0))
+    for of_a_number in (functional.vhp, functional.hvp, functional.hessian):  # a tuple is none, of one tensor either
+        with pytest.raises(RuntimeError, match=f"given to {of_a_number.__name__} should return a single Tensor"):
+            of_a_number(lambda x: (x.sum(),), t(1.0, 2.0), *[t(1.0, 2.0)][of_a_number is functional.hessian :])
     with pytest.raises(RuntimeError, match="v has invalid size"):
         functional.vjp(lambda x: x * 2, t(1.0, 2.0), t(1.0))
 

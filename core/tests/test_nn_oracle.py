@@ -28,7 +28,7 @@ def pair(array, grad=True):
 
 def close(ours, theirs, tolerance=1e-10):
     assert tuple(ours.shape) == tuple(theirs.shape)
-    np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(ours.detach().cpu().numpy(), theirs.detach().numpy(), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("weighted", ["CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"])
@@ -125,6 +125,8 @@ def test_reductions_are_numbered_and_take_old_arguments():
         assert number == theirs.legacy_get_enum(size_average, reduce, emit_warning=False)
     with pytest.warns(UserWarning, match="use reduction='mean'"):
         assert nn.MSELoss(reduction="elementwise_mean")(mortice.ones(2), mortice.zeros(2)).item() == 1
+    with pytest.warns(UserWarning, match="use reduction='mean'"):
+        assert functional.huber_loss(mortice.ones(2), mortice.zeros(2), reduction="elementwise_mean").item() == 0.5
     with pytest.raises(ValueError, match="other is not a valid value for reduction"):
         ours.get_enum("other")
 

@@ -28,9 +28,9 @@ class OptimizedModule(Module):
         return self._orig_mod(*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Whether the module is in training mode."""
-        return self._orig_mod.training  # type: ignore[no-any-return]
+        return self._orig_mod.training
 
     @training.setter
     def training(self, value: bool) -> None:

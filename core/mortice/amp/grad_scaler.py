@@ -313,8 +313,7 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         if self._enabled and self._progress:
             raise AssertionError(
-                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
-                "scaler.update()."
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
             )
         state = dict(self.__dict__)
         if self._enabled and self._held is not None:

@@ -32,8 +32,7 @@ class detect_anomaly(set_detect_anomaly):
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = bool(check_nan)
         warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging."
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
         )
 
     def __enter__(self) -> None:

@@ -230,10 +230,14 @@ def _backward_of(function: Any) -> Callable[..., Any]:
         return vjp  # type: ignore[no-any-return]
     if vjp is not Function.vjp:
         raise RuntimeError(
-            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
-            "of them."
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
         )
     return backward  # type: ignore[no-any-return]
+
+
+_NO_BACKWARD = (
+    "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+)
 
 
 class Function:
@@ -274,18 +278,12 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradient of each input, given those of the outputs."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
         """Another name for `backward`."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD."
-        )
+        raise NotImplementedError(_NO_BACKWARD)
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:

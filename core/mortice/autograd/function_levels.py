@@ -37,8 +37,7 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
         if cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
-                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
-                "ambiguity."
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
             )
         call: Any = _mapped
     else:

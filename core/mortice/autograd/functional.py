@@ -52,8 +52,11 @@ def _unpack(value: tuple[Any, ...], several: bool) -> Any:
     return value if several else value[0]
 
 
+_OUTPUTS = "outputs of the user-provided function"
+
+
 def _call(name: str, func: Fn, inputs: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
-    return _tuple(name, "outputs of the user-provided function", func(*inputs))
+    return _tuple(name, _OUTPUTS, func(*inputs))
 
 
 def _strict_outputs(outs: tuple[Any, ...], strict: bool) -> None:
@@ -65,8 +68,8 @@ def _strict_outputs(outs: tuple[Any, ...], strict: bool) -> None:
             )
 
 
-def _grads(
-    outs: Sequence[Any], inputs: tuple[Any, ...], vs: Sequence[Any], create_graph: bool, keep: bool = True
+def grads(
+    outs: Sequence[Any], inputs: Sequence[Any], vs: Sequence[Any], create_graph: bool, keep: bool = True
 ) -> tuple[Any, ...]:
     """Call `grad` for the outputs that have a graph; None for inputs that none of them depends on."""
     pairs = [(o, v) for o, v in zip(outs, vs) if o._rg]
@@ -121,15 +124,10 @@ def _check_v(name: str, v: Any, others: tuple[Any, ...], several: bool) -> tuple
     return vs
 
 
-def _ones(name: str, outs: tuple[Any, ...], what: str) -> tuple[Any, ...]:
-    if len(outs) != 1 or prod(outs[0].shape) != 1:
-        raise RuntimeError(
-            f"The vector v can only be None if {what} returns a single Tensor with a single element."
-            if name != "jvp"
-            else "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
-            "single element."
-        )
-    return (k.ones_like(outs[0].detach()),)
+def _ones(ts: tuple[Any, ...], what: str = "the input to the user-provided function is") -> tuple[Any, ...]:
+    if len(ts) != 1 or prod(ts[0].shape) != 1:
+        raise RuntimeError(f"The vector v can only be None if {what} a single Tensor with a single element.")
+    return (k.ones_like(ts[0].detach()),)
 
 
 def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -139,16 +137,16 @@ def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
         at = _open(given, create_graph)
         outs_several, outs = _call("vjp", func, at)
         _strict_outputs(outs, strict)
-        vs = _ones("vjp", outs, "the user-provided function") if v is None else _check_v("vjp", v, outs, outs_several)
+        vs = _ones(outs, "the user-provided function returns") if v is None else _check_v("vjp", v, outs, outs_several)
     keep = create_graph or modes.grad
-    found = _filled(_grads(outs, at, vs, create_graph, keep), at, strict, _flat(create_graph), INDEPENDENT)
+    found = _filled(grads(outs, at, vs, create_graph, keep), at, strict, _flat(create_graph), INDEPENDENT)
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), several)
 
 
 def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
-    vs = _ones("jvp", given, "") if v is None else _check_v("jvp", v, given, several)
+    vs = _ones(given) if v is None else _check_v("jvp", v, given, several)
     if strict or any([t._device.is_outline for t in given]):  # what depends on what is known in the graph alone
         with enable_grad():
             at = _open(given, create_graph)
@@ -174,9 +172,9 @@ def twice(
 ) -> tuple[Any, ...]:
     """Return Jv by two backward runs: uᵀJ is linear in u, so its derivative along u, times v, is Jv."""
     us = tuple([zeros_for(o).requires_grad_() for o in outs])
-    back = _grads(outs, at, us, True)
+    back = grads(outs, at, us, True)
     back = _filled(back, at, strict, _FLAT_GRADIENT, INDEPENDENT)
-    found = _grads(back, us, vs, create_graph, True)
+    found = grads(back, us, vs, create_graph, True)
     why = f"The {what} of the user-provided function is independent of entry {{i}} of what is differentiated a second time. "
     return _filled(found, us, strict, _flat(create_graph, what), why + "This is not allowed in strict mode.")
 
@@ -225,7 +223,7 @@ def forward(
                         "not allowed with strict=True."
                     )
                 pushed[-1] = k.zeros_like(level.primal(o).detach())
-        below = lambda x: level.primal(x) if isinstance(x, TensorBase) else x  # noqa: E731
+        below = lambda x: level.primal(x) if isinstance(x, TensorBase) else x
         return tree_map(below, out), tree_map(below, aux), rebuild(out, iter(pushed))
 
 
@@ -240,7 +238,7 @@ def columns(func: Fn, inputs: Any, has_aux: bool = False, randomness: str = "err
         out, aux, pushed = forward(func, inputs, along, has_aux)
         outs = list(leaves(out))
         whole = [level.leave(p) for p in leaves(pushed)]
-        settled = lambda x: _settled(level, x)  # noqa: E731
+        settled = lambda x: _settled(level, x)
         out, aux = tree_map(settled, out), tree_map(settled, aux)
     blocks = []
     for o, p in zip(outs, whole):
@@ -319,7 +317,7 @@ def jacobian(
     several, given = _tuple("jacobian", "inputs", inputs)
     if strategy == "forward-mode":
         out, _, blocks = columns(func, tuple([t._share() for t in given]))
-        outs_several, _ = _tuple("jacobian", "outputs of the user-provided function", out)
+        outs_several, _ = _tuple("jacobian", _OUTPUTS, out)
         return _unpack(tuple([_unpack(_close(tuple(row), False), several) for row in blocks]), outs_several)
     with enable_grad():
         at = _open(given, create_graph)
@@ -328,7 +326,7 @@ def jacobian(
 
         def pull(n: int, v: Any) -> tuple[Any, ...]:
             why = f"Output {n} {_STRICT}."
-            return _filled(_grads((outs[n],), at, (v,), create_graph), at, strict, _flat(create_graph), why)
+            return _filled(grads((outs[n],), at, (v,), create_graph), at, strict, _flat(create_graph), why)
 
         found = [rows(o, at, functools.partial(pull, n), None if vectorize else 1) for n, o in enumerate(outs)]
     closed = _close(tuple([tuple(row) for row in found]), create_graph)
@@ -340,20 +338,15 @@ def zeros_like_block(o: Any, t: Any) -> Any:
     return k.new_full(t.detach(), (*o.shape, *t.shape), 0, dtype=o.dtype)
 
 
-def _scalar(func: Fn, strict: bool) -> Fn:
-    """Wrap the function given to `hessian`, which must return one number."""
-
-    def checked(*inputs: Any) -> Any:
-        out = func(*inputs)
-        several, outs = _tuple("hessian", "outputs of the user-provided function", out)
-        _strict_outputs(outs, strict)
-        if several or len(outs) != 1:
-            raise RuntimeError("The function given to hessian should return a single Tensor")
-        if prod(outs[0].shape) != 1:
-            raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
-        return k.reshape(outs[0], ())
-
-    return checked
+def _one_number(name: str, func: Fn, inputs: tuple[Any, ...], strict: bool) -> Any:
+    """Call a function that must return one number."""
+    several, outs = _call(name, func, inputs)
+    _strict_outputs(outs, strict)
+    if several:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if prod(outs[0].shape) != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+    return outs[0]
 
 
 def hessian(
@@ -366,12 +359,12 @@ def hessian(
 ) -> Any:
     """Return the second derivatives of a function of one number: for each pair of inputs a tensor."""
     several, given = _tuple("hessian", "inputs", inputs)
-    checked = _scalar(func, strict)
+    number = lambda *at: k.reshape(_one_number("hessian", func, at, strict), ())
 
     def first(*at: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
             at = tuple([t if t._rg else t.requires_grad_() for t in at])
-        found = jacobian(checked, at, create_graph=True)
+        found = jacobian(number, at, create_graph=True)
         _filled(found, at, strict, _FLAT_JACOBIAN, INDEPENDENT)
         return found if several else found[0]
 
@@ -384,24 +377,11 @@ def _first_gradient(
     name: str, func: Fn, given: tuple[Any, ...], v: Any, several: bool, create_graph: bool, strict: bool
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """Return (output, inputs, gradient with its graph, v) for the two Hessian products."""
-    if v is None:
-        if len(given) != 1 or prod(given[0].shape) != 1:
-            raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided function is a single Tensor with a "
-                "single element."
-            )
-        vs: tuple[Any, ...] = (k.ones_like(given[0].detach()),)
-    else:
-        vs = _check_v(name, v, given, several)
+    vs = _ones(given) if v is None else _check_v(name, v, given, several)
     at = _open(given, create_graph)
-    _, outs = _tuple(name, "outputs of the user-provided function", func(*at))
-    _strict_outputs(outs, strict)
-    if len(outs) != 1:
-        raise RuntimeError(f"The function given to {name} should return a single Tensor")
-    if prod(outs[0].shape) != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
-    first = _grads(outs, at, (k.ones_like(outs[0].detach()),), True)
-    return outs[0], at, _filled(first, at, strict, _FLAT_JACOBIAN, INDEPENDENT), vs
+    out = _one_number(name, func, at, strict)
+    first = grads((out,), at, (k.ones_like(out.detach()),), True)
+    return out, at, _filled(first, at, strict, _FLAT_JACOBIAN, INDEPENDENT), vs
 
 
 def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -410,7 +390,7 @@ def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     with enable_grad():
         out, at, first, vs = _first_gradient("vhp", func, given, v, several, create_graph, strict)
         flat = _flat(create_graph, "hessian")
-        found = _filled(_grads(first, at, vs, create_graph), at, strict, flat, f"The jacobian {_STRICT}.")
+        found = _filled(grads(first, at, vs, create_graph), at, strict, flat, f"The jacobian {_STRICT}.")
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)
 
 

@@ -53,8 +53,7 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
             t.retain_grad()
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
-            "requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
         )
     return found
 
@@ -301,6 +300,11 @@ def _same_again(again: Matrix, first: Matrix, nondet_tol: float) -> None:
         )
 
 
+def _check_dtype(g: Any, t: Any, j: int, dtypes: bool) -> None:
+    if dtypes and g is not None and g.dtype is not t.dtype:
+        raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+
+
 def _slow(
     fn: Callable[[], list[Any]], ts: list[Any], outs: list[Any], eps: float, atol: float, rtol: float,
     nondet_tol: float, dtypes: bool,
@@ -311,9 +315,7 @@ def _slow(
         again, _ = _analytical(o, ts)
         for j, t in enumerate(ts):
             _same_again(again[j], analytical[j], nondet_tol)
-            g = found[j]
-            if dtypes and g is not None and g.dtype is not t.dtype:
-                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            _check_dtype(found[j], t, j, dtypes)
         for j in range(len(ts)):
             if not _close(analytical[j], numerical[j][i], rtol, atol):
                 raise _mismatch(i, j, numerical[j][i], analytical[j])
@@ -352,8 +354,7 @@ def _fast(
             u = _direction(o, 1000 + i)
             numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
             (g,) = grad(o, t, u, retain_graph=True, allow_unused=True)
-            if dtypes and g is not None and g.dtype is not t.dtype:
-                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            _check_dtype(g, t, j, dtypes)
             if g is not None:
                 (again,) = grad(o, t, u, retain_graph=True)
                 _same_again(_values([again]), _values([g]), nondet_tol)
@@ -401,8 +402,7 @@ def _undefined(ts: list[Any], outs: list[Any]) -> None:
     for j, g in enumerate(zero):
         if g is not None and any(x != 0 and x == x for x in _values([g])[0]):
             raise GradcheckError(
-                "backward not multiplied by grad_output: a gradient of zeros must give zeros; got "
-                f"{_values([g])[0]} for input {j}."
+                f"backward not multiplied by grad_output: a gradient of zeros must give zeros; got {_values([g])[0]} for input {j}."
             )
     for o in outs:
         grad(o, ts, zeros_for(o), retain_graph=True, allow_unused=True)

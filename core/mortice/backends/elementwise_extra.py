@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like, single
+from mortice.backends.kernel_tools import Buffer, as_buffers, horner, in_float32, like, single
 from mortice.dtype import bfloat16, finfo, float16, float32, int32
 
 # B_2j / (2j)!, j = 1, 2, ...: Euler and Maclaurin's correction of a sum by an integral.
@@ -65,7 +65,7 @@ class ExtraKernels:
     @in_float32
     def zeta(k: Any, x: Buffer, q: Buffer) -> Buffer:
         """Return the Hurwitz zeta function, the sum of (q + i)**-x."""
-        x, q = (like(k, q, x), q) if is_number(x) else (x, like(k, x, q))
+        x, q = as_buffers(k, x, q)
         # The terms below 0 are, but for their sign, those of `part` that end at -q; what follows them starts at 1 - part.
         below = k.less(q, 0.0)
         part = k.subtract(k.ceil(q), q)
@@ -104,7 +104,7 @@ class ExtraKernels:
     @in_float32
     def logaddexp2(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return log2(2**x + 2**y) without overflow."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         # Equal infinities have no difference.
         apart = k.where(k.equal(x, y), 0.0, k.abs(k.subtract(x, y)))
         return k.add(k.maximum(x, y), k.divide(k.log1p(k.exp2(k.negative(apart))), math.log(2.0)))
@@ -136,7 +136,7 @@ class ExtraKernels:
 
     def gcd(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the greatest common divisor, not negative; of zeros 0."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         d = k.dtype_of(x)
         # Euclid's algorithm takes longest for neighbours in Fibonacci's sequence, which grows by 0.694 bits a step.
         for _ in range(math.ceil(8 * d.itemsize / 0.694)):
@@ -146,7 +146,7 @@ class ExtraKernels:
 
     def lcm(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the least common multiple, not negative; 0 beside a zero."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         divisor = k.gcd(x, y)
         whole, d = k.floor_divide(x, k.where(k.equal(divisor, 0), 1, divisor)), k.dtype_of(x)
         if not d.is_signed:
@@ -156,7 +156,7 @@ class ExtraKernels:
 
     def nextafter(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the representable number beside x in the direction of y."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         limits = finfo(k.dtype_of(x))
         size = k.abs(x)
         finite = k.where(k.less_equal(size, limits.max), size, 1.0)

@@ -127,7 +127,6 @@ def from_buffer(value: Any) -> HostBuffer:
     name = _NAMES.get(code) if sign is None else f"{sign}int{8 * view.itemsize}"
     if name is None:
         raise DTypeError(
-            f"from_buffer: can't convert a buffer of format {view.format!r}. The supported dtypes are: "
-            f"{', '.join(_CODES)}."
+            f"from_buffer: can't convert a buffer of format {view.format!r}. The supported dtypes are: {', '.join(_CODES)}."
         )
     return HostBuffer(view, view.shape, by_name(name))

@@ -33,6 +33,12 @@ def _back(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
+def _rows_and_columns(k: Any, x: Buffer, diagonal: int) -> tuple[Buffer, Buffer]:
+    """Return the rows' numbers, from that of the diagonal, and the columns', to be compared."""
+    *_, m, n = k.shape_of(x)
+    return k.reshape(k.new_arange(x, diagonal, m + diagonal), (m, 1)), k.reshape(k.new_arange(x, 0, n), (1, n))
+
+
 def _zero(k: Any, x: Buffer) -> Any:
     # A plain 0 would raise bools to integers.
     return False if k.dtype_of(x) is bool_ else 0
@@ -151,16 +157,12 @@ class MovementKernels:
 
     def tril(k: Any, x: Buffer, *, diagonal: int = 0) -> Buffer:
         """Keep the lower triangles, zero elsewhere."""
-        *_, m, n = k.shape_of(x)
-        across = k.reshape(k.new_arange(x, 0, n), (1, n))
-        down = k.reshape(k.new_arange(x, diagonal, m + diagonal), (m, 1))
+        down, across = _rows_and_columns(k, x, diagonal)
         return k.where(k.less(down, across), _zero(k, x), x)
 
     def triu(k: Any, x: Buffer, *, diagonal: int = 0) -> Buffer:
         """Keep the upper triangles, zero elsewhere."""
-        *_, m, n = k.shape_of(x)
-        across = k.reshape(k.new_arange(x, 0, n), (1, n))
-        down = k.reshape(k.new_arange(x, diagonal, m + diagonal), (m, 1))
+        down, across = _rows_and_columns(k, x, diagonal)
         return k.where(k.less(across, down), _zero(k, x), x)
 
     def gather(k: Any, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:

@@ -6,7 +6,6 @@ from math import pi, sqrt
 from typing import Any
 
 from mortice.backends.kernel_tools import KernelMixin, in_float32
-from mortice.backends.nn_common import narrow, widen
 
 _ROOT_HALF = sqrt(0.5)
 _DENSITY = 1 / sqrt(2 * pi)
@@ -123,33 +122,30 @@ class ActivationKernels(KernelMixin):
         """Compute g * (1 - out) * (1 + out): 1 - out**2 would be rounded otherwise where a machine multiplies and adds in one."""
         return self.multiply(g, self.multiply(self.subtract(1, out), self.add(1, out)))
 
+    @in_float32
     def silu(self, x: Any) -> Any:
         """Compute x * sigmoid(x)."""
-        wide = widen(self, x)
-        return narrow(self, self.multiply(wide, self.sigmoid(wide)), self.dtype_of(x))
+        return self.multiply(x, self.sigmoid(x))
 
+    @in_float32
     def silu_grad(self, g: Any, x: Any) -> Any:
         """Compute g * s * (1 + x * (1 - s)) with s = sigmoid(x)."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         s = self.sigmoid(x)
         slope = self.multiply(s, self.add(self.multiply(x, self.subtract(1, s)), 1))
-        return narrow(self, self.multiply(g, slope), dtype)
+        return self.multiply(g, slope)
 
+    @in_float32
     def gelu(self, x: Any, *, approximate: str = "none") -> Any:
         """Compute x times the normal distribution function of x, exactly or through tanh."""
-        dtype = self.dtype_of(x)
-        x = widen(self, x)
         if approximate == "tanh":
             half = self.multiply(self.add(self.tanh(_tanh_argument(self, x)), 1), 0.5)
         else:
             half = self.multiply(self.add(self.erf(self.multiply(x, _ROOT_HALF)), 1), 0.5)
-        return narrow(self, self.multiply(x, half), dtype)
+        return self.multiply(x, half)
 
+    @in_float32
     def gelu_grad(self, g: Any, x: Any, *, approximate: str = "none") -> Any:
         """Compute gelu's derivative times g."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         if approximate == "tanh":
             t = self.tanh(_tanh_argument(self, x))
             inner = self.multiply(
@@ -161,10 +157,11 @@ class ActivationKernels(KernelMixin):
             below = self.multiply(self.add(self.erf(self.multiply(x, _ROOT_HALF)), 1), 0.5)
             density = self.multiply(self.exp(self.multiply(self.multiply(x, x), -0.5)), _DENSITY)
             slope = self.add(below, self.multiply(x, density))
-        return narrow(self, self.multiply(g, slope), dtype)
+        return self.multiply(g, slope)
 
     # ---- softmax ----
 
+    @in_float32
     def softmax(self, x: Any, *, axis: int) -> Any:
         """Exponentiate and divide by the sum along an axis."""
         shape = tuple(self.shape_of(x))
@@ -172,21 +169,20 @@ class ActivationKernels(KernelMixin):
             return self.copy(x)
         if not shape:
             return self.reshape(self.softmax(self.reshape(x, (1,)), axis=0), ())
-        dtype = self.dtype_of(x)
-        x = widen(self, self.contiguous(x))
+        x = self.contiguous(x)
         e = self.exp(self.subtract(x, self.max(x, axis=axis, keepdims=True)))
-        return narrow(self, self.divide(e, self.sum(e, axis=axis, keepdims=True)), dtype)
+        return self.divide(e, self.sum(e, axis=axis, keepdims=True))
 
+    @in_float32
     def softmax_grad(self, g: Any, out: Any, *, axis: int) -> Any:
         """Compute out * (g - sum(g * out))."""
         if not self.shape_of(g):
             return self.multiply(g, 0)
-        dtype = self.dtype_of(g)
-        g, out = widen(self, g), widen(self, out)
         pulled = self.multiply(g, out)
         total = self.sum(pulled, axis=axis, keepdims=True)
-        return narrow(self, self.subtract(pulled, self.multiply(out, total)), dtype)
+        return self.subtract(pulled, self.multiply(out, total))
 
+    @in_float32
     def log_softmax(self, x: Any, *, axis: int) -> Any:
         """Compute the logarithm of softmax without leaving the logarithmic scale."""
         shape = tuple(self.shape_of(x))
@@ -194,20 +190,18 @@ class ActivationKernels(KernelMixin):
             return self.copy(x)
         if not shape:
             return self.reshape(self.log_softmax(self.reshape(x, (1,)), axis=0), ())
-        dtype = self.dtype_of(x)
-        x = widen(self, self.contiguous(x))
+        x = self.contiguous(x)
         x = self.subtract(x, self.max(x, axis=axis, keepdims=True))
         total = self.sum(self.exp(x), axis=axis, keepdims=True)
-        return narrow(self, self.subtract(x, self.log(total)), dtype)
+        return self.subtract(x, self.log(total))
 
+    @in_float32
     def log_softmax_grad(self, g: Any, out: Any, *, axis: int) -> Any:
         """Compute g - softmax * sum(g)."""
         if not self.shape_of(g):
             return self.multiply(g, 0)
-        dtype = self.dtype_of(g)
-        g, out = widen(self, g), widen(self, out)
         total = self.sum(g, axis=axis, keepdims=True)
-        return narrow(self, self.subtract(g, self.multiply(self.exp(out), total)), dtype)
+        return self.subtract(g, self.multiply(self.exp(out), total))
 
     # ---- dropout ----
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice.backends.kernel_tools import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin, in_float32
 from mortice.backends.nn_common import (
     columns,
     join_rows,
-    narrow,
     over_rows,
     pad_trailing,
     rows_per_block,
     spread_columns,
-    widen,
     window_count,
 )
 from mortice.shape import prod
@@ -26,6 +24,7 @@ from mortice.shape import prod
 class ConvKernels(KernelMixin):
     """FREE: `x` is (N, C, *sizes), `w` is (O, C / groups, *kernel); the attributes are tuples, one int a spatial axis."""
 
+    @in_float32
     def conv(
         self,
         x: Any,
@@ -37,8 +36,6 @@ class ConvKernels(KernelMixin):
         groups: int = 1,
     ) -> Any:
         """Correlate each group of channels with its filters."""
-        dtype = self.dtype_of(x)
-        x, w = widen(self, x), widen(self, w)
         n, _, *sizes = self.shape_of(x)
         outputs, inputs, *kernel = self.shape_of(w)
         counts = [window_count(*a) for a in zip(sizes, kernel, stride, padding, dilation)]
@@ -52,8 +49,9 @@ class ConvKernels(KernelMixin):
 
         rows = rows_per_block(groups * depth * length * self.dtype_of(x).itemsize)
         out = join_rows(self, over_rows(self, block, [x], rows))
-        return narrow(self, self.reshape(out, (n, outputs, *counts)), dtype)
+        return self.reshape(out, (n, outputs, *counts))
 
+    @in_float32
     def conv_input_grad(
         self,
         g: Any,
@@ -70,8 +68,6 @@ class ConvKernels(KernelMixin):
         There `g` is the input, `w` is (C_in, C_out / groups, *kernel), and `x_shape` the output's shape, its output
         padding included.
         """
-        dtype = self.dtype_of(g)
-        g, w = widen(self, g), widen(self, w)
         n, outputs, *counts = self.shape_of(g)
         _, inputs, *kernel = self.shape_of(w)
         length, taps = prod(counts), prod(kernel)
@@ -85,8 +81,9 @@ class ConvKernels(KernelMixin):
             return spread_columns(self, pieces, x_shape[2:], kernel, stride, padding, dilation)
 
         rows = rows_per_block(groups * inputs * taps * length * self.dtype_of(g).itemsize)
-        return narrow(self, join_rows(self, over_rows(self, block, [g], rows)), dtype)
+        return join_rows(self, over_rows(self, block, [g], rows))
 
+    @in_float32
     def conv_weight_grad(
         self,
         g: Any,
@@ -99,8 +96,6 @@ class ConvKernels(KernelMixin):
         groups: int = 1,
     ) -> Any:
         """Correlate the input with `g` (N, O, *counts), summed over the batch."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         outputs, inputs, *kernel = w_shape
         counts = tuple(self.shape_of(g)[2:])
         length, depth = prod(counts), inputs * prod(kernel)
@@ -118,7 +113,7 @@ class ConvKernels(KernelMixin):
         total, *rest = over_rows(self, block, [g, x], rows)
         for piece in rest:
             total = self.add(total, piece)
-        return narrow(self, self.reshape(total, tuple(w_shape)), dtype)
+        return self.reshape(total, tuple(w_shape))
 
     def unfold(
         self,
@@ -138,6 +133,7 @@ class ConvKernels(KernelMixin):
             cols = self.copy(cols)
         return self.reshape(cols, (n, channels * prod(kernel), prod(counts)))
 
+    @in_float32
     def fold(
         self,
         x: Any,
@@ -149,12 +145,9 @@ class ConvKernels(KernelMixin):
         dilation: Sequence[int],
     ) -> Any:
         """Add columns (N, C * taps, windows) up where their blocks lie: (N, C, *output_size)."""
-        dtype = self.dtype_of(x)
         taps = prod(kernel)
         n, depth, _ = self.shape_of(x)
         counts = [window_count(*a) for a in zip(output_size, kernel, stride, padding, dilation)]
-        cols = self.reshape(widen(self, x), (n, depth // taps, taps, *counts))
+        cols = self.reshape(x, (n, depth // taps, taps, *counts))
         pieces = (self.getitem(cols, (slice(None), slice(None), t)) for t in range(taps))
-        return narrow(
-            self, spread_columns(self, pieces, output_size, kernel, stride, padding, dilation), dtype
-        )
+        return spread_columns(self, pieces, output_size, kernel, stride, padding, dilation)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice.backends.kernel_tools import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin, in_float32
 from mortice.backends.nn_common import narrow, widen
 from mortice.shape import prod
 
@@ -34,6 +34,7 @@ class NormKernels(KernelMixin):
         out = _affine(self, self.multiply(centred, rstd), weight, bias)
         return narrow(self, out, dtype), mean, rstd
 
+    @in_float32
     def layer_norm_grad(
         self,
         g: Any,
@@ -46,20 +47,17 @@ class NormKernels(KernelMixin):
         eps: float = 1e-5,
     ) -> Any:
         """Return the gradient of the input."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         axes = _last(self, x, ndim)
         _, centred, rstd = _moments(self, x, axes, eps)
-        return narrow(self, _pull(self, _affine(self, g, weight, None), centred, rstd, axes), dtype)
+        return _pull(self, _affine(self, g, weight, None), centred, rstd, axes)
 
+    @in_float32
     def layer_norm_weight_grad(
         self, g: Any, x: Any, mean: Any = None, rstd: Any = None, *, ndim: int, eps: float = 1e-5
     ) -> Any:
         """Return the gradient of the weight; the bias's is the sum of `g` over the leading axes."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         _, centred, rstd = _moments(self, x, _last(self, x, ndim), eps)
-        return narrow(self, _sum_leading(self, self.multiply(g, self.multiply(centred, rstd)), ndim), dtype)
+        return _sum_leading(self, self.multiply(g, self.multiply(centred, rstd)), ndim)
 
     def layer_norm_grads(
         self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: Sequence[bool]
@@ -80,25 +78,23 @@ class NormKernels(KernelMixin):
         rrms = _inverse_root(self, _mean(self, self.multiply(x, x), _last(self, x, ndim)), eps)
         return narrow(self, _affine(self, self.multiply(x, rrms), weight, None), dtype), rrms
 
+    @in_float32
     def rms_norm_grad(
         self, g: Any, x: Any, weight: Any = None, rrms: Any = None, *, ndim: int, eps: float
     ) -> Any:
         """Return the gradient of the input."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         axes = _last(self, x, ndim)
         rrms = _inverse_root(self, _mean(self, self.multiply(x, x), axes), eps)
         normal = self.multiply(x, rrms)
         g = _affine(self, g, weight, None)
         along = _mean(self, self.multiply(g, normal), axes)
-        return narrow(self, self.multiply(rrms, self.subtract(g, self.multiply(normal, along))), dtype)
+        return self.multiply(rrms, self.subtract(g, self.multiply(normal, along)))
 
+    @in_float32
     def rms_norm_weight_grad(self, g: Any, x: Any, rrms: Any = None, *, ndim: int, eps: float) -> Any:
         """Return the gradient of the weight."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         rrms = _inverse_root(self, _mean(self, self.multiply(x, x), _last(self, x, ndim)), eps)
-        return narrow(self, _sum_leading(self, self.multiply(g, self.multiply(x, rrms)), ndim), dtype)
+        return _sum_leading(self, self.multiply(g, self.multiply(x, rrms)), ndim)
 
     def rms_norm_grads(
         self, g: Any, x: Any, weight: Any, rrms: Any, *, ndim: int, eps: float, needs: Sequence[bool]
@@ -123,26 +119,24 @@ class NormKernels(KernelMixin):
         out = out if bias is None else self.add(out, _per_channel(self, bias, out))
         return narrow(self, out, dtype), self.reshape(mean, (channels,)), self.reshape(var, (channels,))
 
+    @in_float32
     def batch_norm_grad(
         self, g: Any, x: Any, weight: Any = None, mean: Any = None, var: Any = None, *, eps: float = 1e-5
     ) -> Any:
         """Return the gradient of the input of `batch_norm`, through the statistics too."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         axes = _not_channel(self, x)
         _, centred, rstd = _moments(self, x, axes, eps)
         g = g if weight is None else self.multiply(g, _per_channel(self, weight, g))
-        return narrow(self, _pull(self, g, centred, rstd, axes), dtype)
+        return _pull(self, g, centred, rstd, axes)
 
+    @in_float32
     def batch_norm_weight_grad(
         self, g: Any, x: Any, mean: Any = None, var: Any = None, *, eps: float = 1e-5
     ) -> Any:
         """Return the gradient of the weight of `batch_norm`; the bias's is the sum of `g` over all but the channels."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         axes = _not_channel(self, x)
         _, centred, rstd = _moments(self, x, axes, eps)
-        return narrow(self, self.sum(self.multiply(g, self.multiply(centred, rstd)), axis=axes), dtype)
+        return self.sum(self.multiply(g, self.multiply(centred, rstd)), axis=axes)
 
     def batch_norm_grads(
         self, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, eps: float, needs: Sequence[bool]
@@ -154,34 +148,26 @@ class NormKernels(KernelMixin):
             self.sum(g, axis=_not_channel(self, g)) if needs[2] else None,
         )
 
+    @in_float32
     def batch_norm_eval(
         self, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5
     ) -> Any:
         """Normalise with given statistics. Its gradients are a scale (`batch_norm_eval_grad`) and sums."""
-        dtype = self.dtype_of(x)
-        x = widen(self, x)
         out = self.subtract(x, _per_channel(self, mean, x))
         out = self.multiply(out, _scale(self, _inverse_root(self, _per_channel(self, var, x), eps), weight))
-        out = out if bias is None else self.add(out, _per_channel(self, bias, out))
-        return narrow(self, out, dtype)
+        return out if bias is None else self.add(out, _per_channel(self, bias, out))
 
+    @in_float32
     def batch_norm_eval_grad(self, g: Any, var: Any, weight: Any = None, *, eps: float = 1e-5) -> Any:
         """Return the gradient of the input of `batch_norm_eval`."""
-        dtype = self.dtype_of(g)
-        g = widen(self, g)
-        return narrow(
-            self,
-            self.multiply(g, _scale(self, _inverse_root(self, _per_channel(self, var, g), eps), weight)),
-            dtype,
-        )
+        return self.multiply(g, _scale(self, _inverse_root(self, _per_channel(self, var, g), eps), weight))
 
+    @in_float32
     def batch_norm_eval_weight_grad(self, g: Any, x: Any, mean: Any, var: Any, *, eps: float = 1e-5) -> Any:
         """Return the gradient of the weight of `batch_norm_eval`."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         normal = self.subtract(x, _per_channel(self, mean, x))
         normal = self.multiply(normal, _inverse_root(self, _per_channel(self, var, x), eps))
-        return narrow(self, self.sum(self.multiply(g, normal), axis=_not_channel(self, x)), dtype)
+        return self.sum(self.multiply(g, normal), axis=_not_channel(self, x))
 
     # ---- group_norm: groups of channels of each sample; instance_norm is the case of one channel a group ----
 
@@ -199,6 +185,7 @@ class NormKernels(KernelMixin):
         stats = (shape[0], groups)
         return narrow(self, out, dtype), self.reshape(mean, stats), self.reshape(rstd, stats)
 
+    @in_float32
     def group_norm_grad(
         self,
         g: Any,
@@ -211,23 +198,20 @@ class NormKernels(KernelMixin):
         eps: float = 1e-5,
     ) -> Any:
         """Return the gradient of the input."""
-        dtype = self.dtype_of(g)
         shape = tuple(self.shape_of(x))
-        g, x = widen(self, g), widen(self, x)
         g = g if weight is None else self.multiply(g, _per_channel(self, weight, g))
         _, centred, rstd = _moments(self, _grouped(self, x, groups), (2,), eps)
         pulled = _pull(self, _grouped(self, g, groups), centred, rstd, (2,))
-        return narrow(self, self.reshape(pulled, shape), dtype)
+        return self.reshape(pulled, shape)
 
+    @in_float32
     def group_norm_weight_grad(
         self, g: Any, x: Any, mean: Any = None, rstd: Any = None, *, groups: int, eps: float = 1e-5
     ) -> Any:
         """Return the gradient of the weight; the bias's is the sum of `g` over all but the channels."""
-        dtype = self.dtype_of(g)
-        g, x = widen(self, g), widen(self, x)
         _, centred, rstd = _moments(self, _grouped(self, x, groups), (2,), eps)
         normal = self.reshape(self.multiply(centred, rstd), tuple(self.shape_of(x)))
-        return narrow(self, self.sum(self.multiply(g, normal), axis=_not_channel(self, x)), dtype)
+        return self.sum(self.multiply(g, normal), axis=_not_channel(self, x))
 
     def group_norm_grads(
         self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, groups: int, eps: float, needs: Sequence[bool]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice.backends.kernel_tools import KernelMixin
+from mortice.backends.kernel_tools import KernelMixin, in_float32
 from mortice.backends.nn_common import narrow, pad_trailing, pool_count, spread_columns, tap_slice, widen
 from mortice.dtype import DType
 from mortice.shape import prod
@@ -102,6 +102,7 @@ class PoolKernels(KernelMixin):
 
     # ---- average ----
 
+    @in_float32
     def avg_pool(
         self,
         x: Any,
@@ -114,23 +115,22 @@ class PoolKernels(KernelMixin):
         divisor_override: int | None = None,
     ) -> Any:
         """Return each window's mean."""
-        dtype = self.dtype_of(x)
         sizes = _spatial(self, x, len(kernel))
         counts = _pool_counts(sizes, kernel, stride, padding, ceil_mode)
-        total = widen(self, x)
         for i in reversed(range(len(kernel))):
             after = (slice(None),) * (len(kernel) - i - 1)
             past = _past(sizes[i], counts[i], kernel[i], stride[i], padding[i], 1)
-            padded = pad_trailing(self, total, [(padding[i], past), *[(0, 0)] * len(after)])
-            total = None
+            padded = pad_trailing(self, x, [(padding[i], past), *[(0, 0)] * len(after)])
+            x = None
             for t in range(kernel[i]):
                 piece = self.getitem(padded, (Ellipsis, tap_slice(t, counts[i], stride[i], 1), *after))
-                total = piece if total is None else self.add(total, piece)
+                x = piece if x is None else self.add(x, piece)
         divisor = _divisor(
-            self, total, sizes, counts, kernel, stride, padding, count_include_pad, divisor_override
+            self, x, sizes, counts, kernel, stride, padding, count_include_pad, divisor_override
         )
-        return narrow(self, self.divide(total, divisor), dtype)
+        return self.divide(x, divisor)
 
+    @in_float32
     def avg_pool_grad(
         self,
         g: Any,
@@ -144,10 +144,8 @@ class PoolKernels(KernelMixin):
         divisor_override: int | None = None,
     ) -> Any:
         """Spread each gradient evenly over its window."""
-        dtype = self.dtype_of(g)
         sizes = tuple(x_shape[len(x_shape) - len(kernel) :])
         counts = _pool_counts(sizes, kernel, stride, padding, ceil_mode)
-        g = widen(self, g)
         g = self.divide(
             g, _divisor(self, g, sizes, counts, kernel, stride, padding, count_include_pad, divisor_override)
         )
@@ -164,30 +162,27 @@ class PoolKernels(KernelMixin):
                 (padding[i], *[0] * rest),
                 (1,) * (rest + 1),
             )
-        return narrow(self, g, dtype)
+        return g
 
     # ---- windows fitted to an output size ----
 
+    @in_float32
     def adaptive_avg_pool(self, x: Any, *, output_size: Sequence[int]) -> Any:
         """Return the means of windows that cut the trailing axes into `output_size` parts, as equal as can be."""
-        dtype = self.dtype_of(x)
         sizes = _spatial(self, x, len(output_size))
-        total = widen(self, x)
         for i in reversed(range(len(sizes))):
-            total = _sum_parts(self, total, i - len(sizes), output_size[i])
-        total = self.divide(total, _part_sizes(self, total, sizes, output_size))
-        return narrow(self, total, dtype)
+            x = _sum_parts(self, x, i - len(sizes), output_size[i])
+        return self.divide(x, _part_sizes(self, x, sizes, output_size))
 
+    @in_float32
     def adaptive_avg_pool_grad(self, g: Any, *, x_shape: Sequence[int], output_size: Sequence[int]) -> Any:
         """Spread each gradient evenly over its part."""
-        dtype = self.dtype_of(g)
         sizes = tuple(x_shape[len(x_shape) - len(output_size) :])
-        g = widen(self, g)
         g = self.divide(g, _part_sizes(self, g, sizes, output_size))
         # The parts that hold element i are, seen from the other side, part i of the output cut into x's size.
         for i in range(len(sizes)):
             g = _sum_parts(self, g, i - len(sizes), sizes[i])
-        return narrow(self, g, dtype)
+        return g
 
     def adaptive_max_pool(self, x: Any, *, output_size: Sequence[int]) -> tuple[Any, Any]:
         """Return each part's maximum and its flat position, as `max_pool` does; `max_pool_grad` is the gradient."""

@@ -492,8 +492,7 @@ def _resolve(device: Any, name: str, explicit: bool) -> Device:
         found = _offered(kernels, wanted)
         if found is None:
             raise DeviceError(
-                f"device '{wanted}': backend {name!r} does not offer it; available: "
-                f"{', '.join(kernels.device_names()) or 'none'}."
+                f"device '{wanted}': backend {name!r} does not offer it; available: {', '.join(kernels.device_names()) or 'none'}."
             )
         return found
     for entry in (*sorted(_by_priority(), key=lambda e: e.name != name), _META):

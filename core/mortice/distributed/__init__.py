@@ -140,12 +140,11 @@ def _of_group(function: _F) -> _F:
     def checked(*args: Any, **kwargs: Any) -> Any:
         if _world is None:
             raise ValueError(
-                f"{function.__name__}: Default process group has not been initialized; {_LEFT_OUT}. Ask "
-                "is_initialized() first."
+                f"{function.__name__}: Default process group has not been initialized; {_LEFT_OUT}. Ask is_initialized() first."
             )
         return function(*args, **kwargs)
 
-    return checked  # type: ignore[return-value]
+    return checked
 
 
 def _given(async_op: bool) -> Work | None:

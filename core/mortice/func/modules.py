@@ -83,8 +83,7 @@ def _tied(module: Any, given: Any) -> dict[str, Any]:
         found = [name for name in tied if name in given]
         if any(given[name] is not given[found[0]] for name in found):
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(found)}, which are tied. Consider using "
-                "tie_weights=False"
+                f"functional_call got multiple values for keys {sorted(found)}, which are tied. Consider using tie_weights=False"
             )
         values.update(dict.fromkeys(tied, given[found[0]]) if found else {})
     return values

@@ -7,7 +7,6 @@ from typing import Any
 
 from mortice.autograd import functional
 from mortice.autograd.functional import outputs, pair
-from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
 from mortice.autograd.trees import form, leaves, rebuild
 from mortice.func.forward import jacfwd
@@ -20,12 +19,7 @@ VJP = "vjp(f, *primals)"
 
 def _pull(outs: Sequence[Any], own: Sequence[Any], vs: Sequence[Any], keep: bool) -> list[Any]:
     """Return vᵀJ, zeros where nothing depends on an input."""
-    live = [(o, v) for o, v in zip(outs, vs) if o._rg]
-    if not live:
-        return [zeros_for(t) for t in own]
-    found = _grad(
-        [o for o, _ in live], own, [v for _, v in live], retain_graph=True, create_graph=keep, allow_unused=True
-    )
+    found = functional.grads(outs, own, vs, keep)
     return [zeros_for(t) if g is None else g for g, t in zip(found, own)]
 
 

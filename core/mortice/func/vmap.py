@@ -124,8 +124,7 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-            "dimension"
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
         )
     return flat, dims, sizes[0]
 

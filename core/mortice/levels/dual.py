@@ -309,8 +309,7 @@ class DualLevel(Level):
         if x.shape != tangent.shape:
             raise RuntimeError(
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                f"supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
-                f"{list(tangent.shape)}."
+                f"supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size {list(tangent.shape)}."
             )
         x, tangent = plain(x), plain(tangent)
         made = self.enter(here(self.primal(x), self), self.primal(tangent.to(x.dtype)))

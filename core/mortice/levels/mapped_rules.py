@@ -54,6 +54,16 @@ SHARED = {"conv": 1, "conv_input_grad": 1, "group_norm": 1, "group_norm_grad": 2
 ROWS = {"layer_norm": 1, "layer_norm_grad": 2, "rms_norm": 1, "rms_norm_grad": 2}
 
 
+def _is_on(args: Any) -> bool:
+    """Tell whether any operand differs from lane to lane."""
+    return any([type(a) is Mapped and a.on for a in args])
+
+
+def _plain(args: Any) -> list[Any]:
+    """Return operands that all lanes share as the backend below has them."""
+    return [a.data if type(a) is Mapped else a for a in args]
+
+
 def _each(out: Any, fn: Callable[[Any], Any]) -> Any:
     return tuple([fn(o) for o in out]) if type(out) is tuple else fn(out)
 
@@ -107,10 +117,10 @@ def along(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     """Make the rule of a kernel that works along one axis."""
 
     def rule(*args: Any, axis: int = -1, **attrs: Any) -> Any:
-        buffers = [a for a in args if type(a) is Mapped]
-        if not any([a.on for a in buffers]):
-            out = below(*[a.data if type(a) is Mapped else a for a in args], axis=axis, **attrs)
+        if not _is_on(args):
+            out = below(*_plain(args), axis=axis, **attrs)
             return _each(out, lambda o: Mapped(o, False))
+        buffers = [a for a in args if type(a) is Mapped]
         n, rank = k.lanes(buffers), k.rank(buffers[0])
         spread = [k.spread(a, n) if type(a) is Mapped else a for a in args]
         if rank:
@@ -126,7 +136,7 @@ def leading(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     """Make the rule of a kernel that leaves leading axes alone."""
 
     def rule(*args: Any, **attrs: Any) -> Any:
-        on = any([type(a) is Mapped and a.on for a in args])
+        on = _is_on(args)
         n = k.lanes(args) if on else 0
         found = [a if type(a) is not Mapped else k.spread(a, n) if on else a.data for a in args]
         return _each(below(*found, **attrs), lambda o: Mapped(o, on))
@@ -151,8 +161,8 @@ def samples(k: Any, below: Callable[..., Any]) -> Callable[..., Any]:
     """Make the rule of a kernel whose operands' first axis counts samples: the lanes' samples are put end to end."""
 
     def rule(*args: Any, **attrs: Any) -> Any:
-        if not any([type(a) is Mapped and a.on for a in args]):
-            return _each(below(*[a.data if type(a) is Mapped else a for a in args], **attrs), lambda o: Mapped(o, False))
+        if not _is_on(args):
+            return _each(below(*_plain(args), **attrs), lambda o: Mapped(o, False))
         n, each = k.lanes(args), k.shape_of(next(a for a in args if type(a) is Mapped))[0]
 
         def join(x: Any) -> Any:
@@ -179,9 +189,9 @@ def sharing(k: Any, make: Any, below: Any, body: Any, many: int) -> Callable[...
         parameters = args[many:]
         if below.__name__.endswith("_grad"):
             parameters = parameters[:1]
-        if any([type(a) is Mapped and a.on for a in parameters]):
+        if _is_on(parameters):
             return body(*args, **attrs)
-        shared = [a.data if type(a) is Mapped else a for a in parameters]
+        shared = _plain(parameters)
         return make(k, lambda *own, **attrs: below(*own, *shared, **attrs))(*args[:many], **attrs)
 
     return rule
@@ -371,7 +381,7 @@ def searchsorted(k: Any, sorted: Mapped, values: Mapped, *, side: str = "left") 
 def attention(k: Any, query: Mapped, key: Mapped, value: Mapped, mask: Any = None, keep: Any = None, **attrs: Any) -> Any:
     """Attend in every lane: the kernel's leading axes broadcast."""
     given = [query, key, value, mask, keep]
-    if not any([type(a) is Mapped and a.on for a in given]):
+    if not _is_on(given):
         out = k.inner.attention(*[a and a.data for a in given], **attrs)
         return tuple([Mapped(o, False) for o in out])
     n = k.lanes(given)
@@ -429,10 +439,10 @@ def rule_for(k: Any, op: Any) -> Callable[..., Any]:
 
 def _free_leading(k: Any, below: Callable[..., Any], body: Callable[..., Any], many: int) -> Callable[..., Any]:
     def rule(*args: Any, **attrs: Any) -> Any:
-        if any([type(a) is Mapped and a.on for a in args[many:]]):
+        if _is_on(args[many:]):
             return body(*args, **attrs)
         on = args[0].on
-        return Mapped(below(*[a.data if type(a) is Mapped else a for a in args], **attrs), on)
+        return Mapped(below(*_plain(args), **attrs), on)
 
     return rule
 
@@ -447,7 +457,7 @@ def _or_loop(k: Any, op: Any, body: Callable[..., Any]) -> Callable[..., Any]:
     def rule(*args: Any, **attrs: Any) -> Any:
         on = [type(a) is Mapped and a.on for a in args]
         if True not in on:
-            out = k.inner.table[op](*[a.data if type(a) is Mapped else a for a in args], **attrs)
+            out = k.inner.table[op](*_plain(args), **attrs)
             return _each(out, lambda o: Mapped(o, False))
         try:
             return body(*args, **attrs)

@@ -58,7 +58,7 @@ class _TensorMeta(type):
         told = getattr(cls, "__torch_dispatch__", None) not in (None, _disabled_torch_function_impl)
         if told:
             import_module("mortice.subclasses").tell(cls)
-        elif cls.__torch_function__ is not _disabled_torch_function_impl:  # type: ignore[attr-defined]
+        elif cls.__torch_function__ is not _disabled_torch_function_impl:
             import_module("mortice.overrides").follow(cls)
 
 
@@ -224,7 +224,7 @@ class Tensor(
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d tensor")
-        return tuple.__getitem__(self.shape, 0)  # type: ignore[no-any-return]
+        return tuple.__getitem__(self.shape, 0)
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:

@@ -86,7 +86,7 @@ class Conversion(TensorBase):
             dtype = getattr(dtype, "dtype", dtype)
             return self.to(device, dtype) if device and (device == "cuda") != self.is_cuda else self.to(dtype)
         library = repr(self.dtype).partition(".")[0]
-        return f"{library}.{'cuda.' if self.is_cuda else ''}{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
+        return f"{library}.{'cuda.' if self.is_cuda else ''}{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"
 
     def type_as(self, other: Any) -> Any:
         """Convert to the dtype of another tensor, on its device."""
@@ -96,7 +96,7 @@ class Conversion(TensorBase):
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
         """Return all elements of a sparse tensor as a dense one; a dense one itself, or a conversion to a dtype."""
-        if self._device.level is not None and self.layout is not strided:  # type: ignore[attr-defined]
+        if self._device.level is not None and self.layout is not strided:
             return import_module("mortice.sparse.coo").to_dense(self, dtype)
         return self if dtype is None else movement.cast(self, as_dtype("to_dense", dtype))
 
@@ -197,7 +197,7 @@ def is_parameter(x: Any) -> bool:
 
 def slots_of(x: Any) -> dict[str, Any]:
     """Return what is in the slots of a tensor's class, which are no part of `__dict__`."""
-    names = copyreg._slotnames(type(x))  # type: ignore[attr-defined]
+    names = copyreg._slotnames(type(x))
     return {name: getattr(x, name) for name in names if not hasattr(TensorBase, name) and hasattr(x, name)}
 
 

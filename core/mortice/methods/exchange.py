@@ -87,8 +87,7 @@ class Exchange(TensorBase):
             raise RuntimeError(".numpy() is not supported for tensor subclasses. Take it of the tensor inside, or of tolist().")
         if x._device.type != "cpu":
             raise TypeError(
-                f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                "memory first."
+                f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
             )
         (x._storage or x.own_storage()).aliases.pinned = True
         return to_numpy(x)
@@ -110,11 +109,11 @@ class Exchange(TensorBase):
     def __buffer__(self, flags: int) -> memoryview:
         """Show the elements to whoever reads PEP 3118 buffers, such as memoryview from Python 3.12 on."""
         data.check_lendable(self)
-        host = self._host()  # type: ignore[attr-defined]
+        host = self._host()
         if not self.is_cpu or host.raw:
             raise BufferError(f"__buffer__: expected a dtype with a PEP 3118 code, on the CPU; got {self.dtype} on {self.device}.")
         self.own_storage().pinned = True
-        return host.view  # type: ignore[no-any-return]
+        return host.view
 
     def data_ptr(self) -> int:
         """Return the address of the first element, 0 if there is none, where the backend has addresses."""

@@ -40,11 +40,11 @@ class HostValues(TensorBase):
 
     def _host(self) -> HostBuffer:
         if self._device.is_outline:
-            return import_module("mortice.subclasses")._values(self)._host()  # type: ignore[no-any-return]
+            return import_module("mortice.subclasses")._values(self)._host()
         host = self._device.backend.to_host(self._buffer)
         if (d := self.dtype).stored is not d:
             host.dtype = d
-        return host  # type: ignore[no-any-return]
+        return host
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers, or one number when 0-d."""
@@ -106,7 +106,7 @@ class HostValues(TensorBase):
 
         level = self._device.level
         if level is not None:
-            return level.text(self)  # type: ignore[no-any-return]
+            return level.text(self)
         return tensor_repr(self, tensor_contents)
 
     def __contains__(self, item: Any) -> bool:

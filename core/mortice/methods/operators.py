@@ -70,7 +70,7 @@ def _augmented(fn: Any) -> Any:
     def brought(self: Any, other: Any) -> Any:
         return fn(self, other) if isinstance(other, (TensorBase, int, float, complex)) or is_number(other) else NotImplemented
 
-    brought.op, brought.__name__ = fn.op, fn.__name__  # type: ignore[attr-defined]
+    brought.op, brought.__name__ = fn.op, fn.__name__
     return inplace(brought)
 
 
@@ -90,7 +90,7 @@ class Operators(TensorBase):
     __pow__, __rpow__ = elementwise._pow.then(_operator), elementwise._pow.then(_reflected)
     __lt__, __le__ = compare.lt.then(_operator), compare.le.then(_operator)
     __gt__, __ge__ = compare.gt.then(_operator), compare.ge.then(_operator)
-    __eq__, __ne__ = compare.eq.then(_operator), compare.ne.then(_operator)  # type: ignore[assignment]
+    __eq__, __ne__ = compare.eq.then(_operator), compare.ne.then(_operator)
     __and__ = __rand__ = compare.bitwise_and.then(_operator)
     __or__ = __ror__ = compare.bitwise_or.then(_operator)
     __xor__ = __rxor__ = compare.bitwise_xor.then(_operator)

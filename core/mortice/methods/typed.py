@@ -40,7 +40,7 @@ class TypedClass(type):
         return storage.old_style(args, cls.dtype, device or cls.device_type, named)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and x.layout is strided  # type: ignore[attr-defined]
+        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and x.layout is strided
 
 
 def _typed(dtype: str, device: str = "cpu", module: str = "mortice") -> TypedClass:

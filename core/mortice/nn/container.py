@@ -22,7 +22,32 @@ def _position(index: Any, n: int) -> int:
     return at % n
 
 
-class Sequential(Module):
+class _Row(Module):
+    """Modules under the numbers of their places."""
+
+    def _renumber(self, modules: list[Any]) -> None:
+        self._modules.clear()
+        self._modules.update({str(i): m for i, m in enumerate(modules)})
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def append(self, module: Module) -> Any:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key: int) -> Module:
+        """Remove and return a module."""
+        module = self[key]
+        del self[key]
+        return module
+
+
+class Sequential(_Row):
     """Modules called one after the other; takes modules, or one OrderedDict of named modules."""
 
     def __init__(self, *args: Any) -> None:
@@ -51,15 +76,7 @@ class Sequential(Module):
         names = list(self._modules)
         for name in names[index] if isinstance(index, slice) else [names[_position(index, len(self))]]:
             delattr(self, name)
-        kept = list(self._modules.values())
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(kept)})
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
+        self._renumber(list(self._modules.values()))
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Sequential):
@@ -83,11 +100,6 @@ class Sequential(Module):
     def __imul__(self, other: int) -> Any:
         return self.extend(list(self * other)[len(self) :])
 
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> Sequential:
         """Insert a module before an index."""
         if not isinstance(module, Module):
@@ -97,8 +109,7 @@ class Sequential(Module):
             raise IndexError(f"Index out of range: {index}")
         items = list(self._modules.values())
         items.insert(index + n if index < 0 else index, module)
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
+        self._renumber(items)
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
@@ -107,14 +118,8 @@ class Sequential(Module):
             self.append(module)
         return self
 
-    def pop(self, key: int) -> Module:
-        """Remove and return a module."""
-        module = self[key]
-        del self[key]
-        return module  # type: ignore[no-any-return]
 
-
-class ModuleList(Module):
+class ModuleList(_Row):
     """A list of modules, each registered."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -136,14 +141,7 @@ class ModuleList(Module):
     def __delitem__(self, index: Any) -> None:
         items = list(self._modules.values())
         del items[index]
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
+        self._renumber(items)
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
@@ -172,19 +170,7 @@ class ModuleList(Module):
         """Insert a module before an index."""
         items = list(self._modules.values())
         items.insert(index, module)
-        self._modules.clear()
-        self._modules.update({str(i): m for i, m in enumerate(items)})
-
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def pop(self, key: Any) -> Module:
-        """Remove and return a module."""
-        module = self[key]
-        del self[key]
-        return module  # type: ignore[no-any-return]
+        self._renumber(items)
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
@@ -407,7 +393,7 @@ def _pairs(name: str, given: Any) -> Iterable[tuple[str, Any]]:
             f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
         )
     if isinstance(given, (OrderedDict, ModuleDict, ParameterDict)):
-        return given.items()  # type: ignore[no-any-return]
+        return given.items()
     if isinstance(given, Mapping):
         return given.items() if name == "ModuleDict" else sorted(given.items())
     pairs = list(given)

@@ -54,10 +54,7 @@ class _ConvNd(Module):
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pad_widths()
         self.weight = Parameter(mortice.empty(self._weight_shape(), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(mortice.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(mortice.empty(out_channels, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:
@@ -87,26 +84,14 @@ class _ConvNd(Module):
         return tuple(n for pair in reversed(pairs) for n in pair)
 
     def extra_repr(self) -> str:
-        parts = [
-            str(self.in_channels),
-            str(self.out_channels),
-            f"kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
+        shown = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         zero, one = (0,) * self.nd, (1,) * self.nd
-        if self.padding != zero:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != one:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != zero:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
+        for name, usual in (("padding", zero), ("dilation", one), ("output_padding", zero), ("groups", 1)):
+            if getattr(self, name) != usual:
+                shown += f", {name}={getattr(self, name)}"
         if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+            shown += ", bias=False"
+        return shown if self.padding_mode == "zeros" else f"{shown}, padding_mode={self.padding_mode}"
 
 
 class _Forward(_ConvNd):
@@ -231,7 +216,7 @@ class _Lazy(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         """Do what the convolution does, once there are weights."""
         if self.in_channels and not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self: Any, input: Any, *args: Any, **kwargs: Any) -> None:
         """Take in_channels from the input."""

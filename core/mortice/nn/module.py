@@ -265,7 +265,7 @@ class Module(Hooked, Stateful, Movable):
             module = _existing(module, part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Replace the submodule of that dotted name, or unless strict add it."""

@@ -15,7 +15,7 @@ from mortice.notice import warn
 
 
 def _wraps(t: Any) -> bool:
-    return load("mortice.utils._python_dispatch", "is_traceable_wrapper_subclass")(t)  # type: ignore[no-any-return]
+    return load("mortice.utils._python_dispatch", "is_traceable_wrapper_subclass")(t)
 
 
 class Movable:

@@ -21,6 +21,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _reset(module: Module) -> None:
+    """Set weight 1 and bias 0, where there are any."""
+    for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
+        if getattr(module, name, None) is not None:
+            fill(getattr(module, name))
+
+
 class _NormBase(Module):
     """Channel statistics with optional running ones, for BatchNorm and InstanceNorm."""
 
@@ -59,10 +66,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Set weight 1, bias 0 and the running statistics to their start."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        _reset(self)
 
     def _check_input_dim(self, input: Any) -> None:
         if input.ndim not in self.nd:
@@ -166,14 +170,12 @@ class _InstanceNorm(_NormBase):
         if input.shape[dim] != self.num_features:
             if not self.affine:
                 warn(
-                    f"input's size at dim={dim} does not match num_features. You can silence this warning by not "
-                    "passing "
+                    f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing "
                     "in num_features, which is not used because affine=False"
                 )
             else:
                 raise ValueError(
-                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
-                    f"{input.shape[dim]}."
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {input.shape[dim]}."
                 )
         x = input if dim else input.unsqueeze(0)
         by_input = self.training or not self.track_running_stats
@@ -222,7 +224,7 @@ class _LazyNorm(LazyModuleMixin):
     def reset_parameters(self: Any) -> None:
         """Do what the normalisation does, once there are weights."""
         if self.num_features and not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]
+            super().reset_parameters()
 
     def initialize_parameters(self: Any, input: Any) -> None:
         """Take num_features from the channel dim of the input."""
@@ -280,22 +282,14 @@ class _RowNorm(Module):
     ) -> None:
         shape = (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(mortice.empty(shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if bias and elementwise_affine:
-            self.bias = Parameter(mortice.empty(shape, device=device, dtype=dtype))
-        elif not isinstance(self, RMSNorm):
-            self.register_parameter("bias", None)
+        for name, wanted in (("weight", True), ("bias", bias))[: 1 if isinstance(self, RMSNorm) else 2]:
+            made = Parameter(mortice.empty(shape, device=device, dtype=dtype)) if wanted and elementwise_affine else None
+            self.register_parameter(name, made)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set weight 1 and bias 0."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if getattr(self, "bias", None) is not None:
-                init.zeros_(self.bias)
+        _reset(self)
 
     def extra_repr(self) -> str:
         text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
@@ -350,18 +344,14 @@ class GroupNorm(Module):
 
     def reset_parameters(self) -> None:
         """Set weight 1 and bias 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _reset(self)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
-            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-            f"bias={self.bias is not None}"
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
         )
 
 

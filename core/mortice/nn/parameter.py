@@ -20,7 +20,7 @@ def _from_tensor(cls: Any, data: Any) -> Any:
     return Tensor.__new__(cls, data)
 
 
-class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+class _ParameterMeta(type(Tensor)):
     """Tensors of other classes are parameters too once they are marked: they keep their class, and what it does."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -103,8 +103,7 @@ class UninitializedTensorMixin:
     def _refuse(self, what: str) -> Any:
         raise UninitializedError(
             f"Can't {what} an uninitialized parameter or buffer: its shape is not known yet. When using lazy modules, call "
-            "`forward` with a dummy batch first. When loading into an initialized module, initialize the module that "
-            "was saved."
+            "`forward` with a dummy batch first. When loading into an initialized module, initialize the module that was saved."
         )
 
     @property
@@ -119,7 +118,7 @@ class UninitializedTensorMixin:
 
     @data.setter
     def data(self, value: Any) -> None:
-        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        Tensor.data.__set__(self, value)
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Return what `materialize` would start from, converted or moved."""

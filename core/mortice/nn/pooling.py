@@ -155,8 +155,7 @@ class _LPPoolNd(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
         )
 
 

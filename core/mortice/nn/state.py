@@ -132,7 +132,7 @@ class Stateful:
         errors: list[str] = []
         state = OrderedDict(state_dict)
         if metadata:
-            state._metadata = metadata  # type: ignore[attr-defined]
+            state._metadata = metadata
         _load(self, state, "", metadata, assign, missing, unexpected, errors)
         if strict:
             for keys, kind in ((unexpected, "Unexpected"), (missing, "Missing")):

@@ -31,7 +31,7 @@ from mortice.ops.nn_resize import pad
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_2d, flatten, many
 from mortice.rules import same
-from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod, spreads_to
+from mortice.shape import Size, as_sizes, check_dim, check_dims, check_region, out_of_memory, prod, spreads_to
 from mortice.tensor import TensorBase, make
 
 __all__ = [
@@ -410,12 +410,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Return a copy with a diagonal replaced."""
     axis1, axis2 = two_dims("diagonal_scatter", input, dim1, dim2)
-    shape = diagonal(input.detach(), offset, dim1, dim2).shape
-    if src.shape != shape:
-        raise ShapeError(
-            f"diagonal_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(shape)}"
-        )
+    check_region("diagonal_scatter", src.shape, diagonal(input.detach(), offset, dim1, dim2).shape)
     return diagonal_write(input, cast(src, input.dtype), offset=operator.index(offset), axis1=axis1, axis2=axis2)
 
 
@@ -495,8 +490,7 @@ def block_diag(*tensors: Any) -> Any:
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
-                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} "
-                "dimensions"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} dimensions"
             )
         _call.check_device(_take.op, parts[0], x)
     d = dtype_of_all(parts)

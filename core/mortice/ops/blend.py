@@ -54,7 +54,7 @@ def addcmul(
     return _addcmul(input, tensor1, tensor2, value, out=out)
 
 
-addcmul.op = _addcmul.op  # type: ignore[attr-defined]
+addcmul.op = _addcmul.op
 
 
 def check_value(name: str, value: Any, d: DType) -> Any:
@@ -91,7 +91,7 @@ def addcdiv(
     return _addcdiv(input, tensor1, tensor2, value, out=out)
 
 
-addcdiv.op = _addcdiv.op  # type: ignore[attr-defined]
+addcdiv.op = _addcdiv.op
 
 
 @op(
@@ -123,4 +123,4 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     return _lerp(input, end, weight, out=out)
 
 
-lerp.op = _lerp.op  # type: ignore[attr-defined]
+lerp.op = _lerp.op

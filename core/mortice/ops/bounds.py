@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any
 
 from mortice import call as _call
-from mortice.backends.kernel_tools import is_number, like
+from mortice.backends.kernel_tools import as_buffers, is_number
 from mortice.call import no_tensor
 from mortice.dtype import DType, bool_, check_kind
 from mortice.errors import DTypeError
@@ -95,7 +95,7 @@ def _takes_first(k: Any, x: Any, y: Any, sign: int) -> Any:
 
 
 def _pick(k: Any, x: Any, y: Any, sign: int) -> Any:
-    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+    x, y = as_buffers(k, x, y)
     return k.where(_takes_first(k, x, y, sign), x, y)
 
 
@@ -177,7 +177,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     return _clamped(input, min, max, out)
 
 
-clamp.op = _clamp.op  # type: ignore[attr-defined]
+clamp.op = _clamp.op
 clip = clamp
 
 

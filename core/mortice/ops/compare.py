@@ -161,7 +161,7 @@ def equal(input: Any, other: Any) -> bool:
         return False
     d = input.dtype
     if d is other.dtype and d.stored is d and input._device is other._device and input._device.level is None:
-        return input._device.backend.all_equal(input._buffer, other._buffer)  # type: ignore[no-any-return]
+        return input._device.backend.all_equal(input._buffer, other._buffer)
     return bool(eq(input, other).all().item())
 
 

@@ -21,8 +21,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """Return the covariances of variables in rows, over observations in columns."""
     if len(input.shape) > 2:
         raise RuntimeError(
-            f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} "
-            "dimensions"
+            f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions"
         )
     if input.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
@@ -74,8 +73,7 @@ def _check_weights(name: str, w: Any, n: int, kinds: str, what: str) -> None:
         raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {w.dtype} dtype")
     if prod(w.shape) != n:
         raise RuntimeError(
-            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-            f"{prod(w.shape)} != {n}"
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got {prod(w.shape)} != {n}"
         )
 
 
@@ -83,8 +81,7 @@ def corrcoef(input: Any) -> Any:
     """Return the correlation coefficients of variables in rows."""
     if len(input.shape) > 2:
         raise RuntimeError(
-            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} "
-            "dimensions"
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions"
         )
     c = cov(input)
     if not c.shape:

@@ -84,7 +84,7 @@ def range_of(t: Any) -> tuple[Any, Any] | None:
     """Read the least and the greatest element, for a check; None where there are none to read, or none yet: in a capture."""
     if not t._device.backend.has_values or (modes.capture is not None and modes.capture.device is t._device.base):
         return None
-    return t._device.backend.index_range(t._buffer)  # type: ignore[no-any-return]
+    return t._device.backend.index_range(t._buffer)
 
 
 def refuse_outside(t: Any, low: int, high: int, error: Callable[[int], Exception], allowed: int | None = None) -> Any:

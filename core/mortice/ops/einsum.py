@@ -162,8 +162,7 @@ def _letters(part: str, where: str) -> list[str]:
             i += 1
         else:
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
-                "[a-zA-Z]"
+                f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]"
             )
     return names
 

@@ -160,7 +160,7 @@ def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
     return _add(input, other) if out is None else _add(input, other, out=out)
 
 
-add.op = _add.op  # type: ignore[attr-defined]
+add.op = _add.op
 
 
 def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
@@ -195,7 +195,7 @@ def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
     return _sub(input, other) if out is None else _sub(input, other, out=out)
 
 
-sub.op = _sub.op  # type: ignore[attr-defined]
+sub.op = _sub.op
 
 subtract = sub
 
@@ -251,7 +251,7 @@ def _refuse_zero(k: Any, name: str, y: Any) -> None:
 
 
 def _is_float(k: Any, x: Any, y: Any) -> bool:
-    return k.dtype_of(y if is_number(x) else x).kind == "f"  # type: ignore[no-any-return]
+    return k.dtype_of(y if is_number(x) else x).kind == "f"
 
 
 def undefined(what: str) -> NoReturn:
@@ -329,8 +329,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
         return _div(input, other, out=out)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(
-            "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-            f"'{rounding_mode}'."
+            f"div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'."
         )
     return (_div_trunc if rounding_mode == "trunc" else _div_floor)(input, other, out=out)
 
@@ -455,7 +454,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     return _pow(input, exponent, out=out)
 
 
-pow.op = _pow.op  # type: ignore[attr-defined]
+pow.op = _pow.op
 
 
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:

@@ -22,7 +22,7 @@ from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, reshape
 from mortice.ops.views import common, cut, select
 from mortice.rules import hold, same
-from mortice.shape import SCALAR, broadcast, check_dim, prod
+from mortice.shape import SCALAR, broadcast, check_dim, check_region, prod
 from mortice.strides import layout
 from mortice.tensor import TensorBase
 
@@ -69,8 +69,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
     if isinstance(mask, TensorBase) and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
         raise ShapeError(
-            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for "
-            f"{list(self.shape)}."
+            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for {list(self.shape)}."
         )
     return masked_fill(self, mask, value)
 
@@ -109,12 +108,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """Return a copy with one position along a dim replaced by `src`."""
     axis, index = check_dim("select_scatter", dim, len(input.shape)), operator.index(index)
-    shape = select(input.detach(), axis, index).shape
-    if src.shape != shape:
-        raise ShapeError(
-            f"select_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(shape)}"
-        )
+    check_region("select_scatter", src.shape, select(input.detach(), axis, index).shape)
     key = (*(slice(None),) * axis, index % input.shape[axis])
     return _set_slice(input, cast(src, input.dtype), key=key)
 
@@ -129,11 +123,7 @@ def slice_scatter(
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     key, shape = basic_key(input.shape, (*(slice(None),) * axis, slice(start, end, step)))
-    if src.shape != shape:
-        raise ShapeError(
-            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(shape)}"
-        )
+    check_region("slice_scatter", src.shape, shape)
     made = _set_slice(input, cast(src, input.dtype), key=key)
     return _call.give("slice_scatter", out, made)
 

@@ -34,7 +34,7 @@ def _beside_capture(device: Any) -> Any:
 
 def _captures(t: Any) -> bool:
     """Tell whether work on a tensor's device can be captured."""
-    return t._device.backend.captures  # type: ignore[no-any-return]
+    return t._device.backend.captures
 
 
 def _fused_step_(
@@ -50,7 +50,7 @@ def _fused_step_(
     lists = changed if grads is None else (params, grads, *state)
     first = params[0]._device
     if first.is_outline:
-        return import_module("mortice.subclasses").step(kernel, lists, changed, numbers)  # type: ignore[no-any-return]
+        return import_module("mortice.subclasses").step(kernel, lists, changed, numbers)
     for tensors in lists:
         for t, p in zip(tensors, params):
             if t._device is not first or t.dtype is not p.dtype:

@@ -169,13 +169,11 @@ def _fits(name: str, x: Size, axis: int, index: Size, src: Size | None = None) -
     ndim = max(len(x), 1)
     if max(len(index), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index)} and "
-            f"{list(x)}."
+            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index)} and {list(x)}."
         )
     if src is not None and max(len(src), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index)} and "
-            f"{list(src)}."
+            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index)} and {list(src)}."
         )
     a, b = tuple(index) or (1,), tuple(x) or (1,)
     c = (tuple(src) or (1,)) if src is not None else a
@@ -239,7 +237,7 @@ def _scatter_with(
         src = _as_far(_lift(src), index)
     if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
         fn = _scatter if how is None else _scatter_add
-        made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})  # type: ignore[attr-defined]
+        made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})
         return fn(x, index, src, axis=axis, out=out) if made is None else made
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)

@@ -49,8 +49,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got {got}.")
     if weights is not None and weights.shape != input.shape:
         raise ShapeError(
-            f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for "
-            f"{list(input.shape)}."
+            f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for {list(input.shape)}."
         )
     length = max(int(high) + 1, minlength)
     if weights is None:

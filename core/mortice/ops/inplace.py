@@ -41,16 +41,12 @@ def _fits(x: Any, number: Any) -> bool:
     return type(number) in REAL and -3e38 < number < 3e38 and x.dtype.itemsize > 2 and x._device.base is x._device
 
 
-def _op(fn: Any) -> Any:
-    return fn.op
-
-
 # What commonly comes as arguments, as operands; None asks the function.
 
 
 def _added(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
     plain = tensor is None and isinstance(other, TensorBase) and _fits(input, alpha)
-    return (_op(blend.addcmul), (input, other, alpha, 1)) if plain else None
+    return (blend.addcmul.op, (input, other, alpha, 1)) if plain else None
 
 
 def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
@@ -59,7 +55,7 @@ def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -
 
 def _with_product(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     plain = tensor is None and isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase) and _fits(input, value)
-    return (_op(blend.addcmul), (input, tensor1, tensor2, value)) if plain else None
+    return (blend.addcmul.op, (input, tensor1, tensor2, value)) if plain else None
 
 
 def _running(op: Any, input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) -> Any:
@@ -73,25 +69,25 @@ def _running(op: Any, input: Any, dim: Any = None, *, axis: Any = None, dtype: A
 
 def _divided(input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
     op = {"trunc": elementwise._div_trunc, "floor": elementwise._div_floor}.get(str(rounding_mode), elementwise._div)
-    return (_op(op), (input, other)) if rounding_mode in (None, "trunc", "floor") else None
+    return (op.op, (input, other)) if rounding_mode in (None, "trunc", "floor") else None
 
 
 def _stepped(input: Any, values: Any) -> Any:
-    return (_op(elementwise._heaviside), (input, values)) if isinstance(values, TensorBase) else None
+    return (elementwise._heaviside.op, (input, values)) if isinstance(values, TensorBase) else None
 
 
 def _rounded(input: Any, *, decimals: int = 0) -> Any:
     whole = decimals and input.dtype.kind in "ui"
-    return None if whole else (_op(unary._round), (input,), {"decimals": decimals})
+    return None if whole else (unary._round.op, (input,), {"decimals": decimals})
 
 
 def _without_nan(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     attrs = {"nan": 0.0 if nan is None else nan, "posinf": posinf, "neginf": neginf}
-    return _op(unary._nan_to_num), (input,), attrs
+    return unary._nan_to_num.op, (input,), attrs
 
 
 def _log_odds(input: Any, eps: Any = None) -> Any:
-    return (_op(special._logit), (input,), {"eps": eps}) if eps is None or eps.__class__ in REAL else None
+    return (special._logit.op, (input,), {"eps": eps}) if eps is None or eps.__class__ in REAL else None
 
 
 def _triangle(op: Any, input: Any, diagonal: Any = 0) -> Any:
@@ -100,15 +96,15 @@ def _triangle(op: Any, input: Any, diagonal: Any = 0) -> Any:
 
 def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
     found = _with_product(input, tensor1, tensor2, tensor, value=value)
-    return found and (tensor1.dtype.kind in "fc" or tensor2.dtype.kind in "fc" or None) and (_op(blend.addcdiv), found[1])
+    return found and (tensor1.dtype.kind in "fc" or tensor2.dtype.kind in "fc" or None) and (blend.addcdiv.op, found[1])
 
 
 def _towards(input: Any, end: Any, weight: Any) -> Any:
-    return (_op(blend.lerp), (input, end, weight)) if isinstance(end, TensorBase) else None
+    return (blend.lerp.op, (input, end, weight)) if isinstance(end, TensorBase) else None
 
 
 def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
-    return None if (min is None and max is None) or input.dtype is bool_ else (_op(bounds.clamp), (input, min, max))
+    return None if (min is None and max is None) or input.dtype is bool_ else (bounds.clamp.op, (input, min, max))
 
 
 def _limited_above(input: Any, max: Any) -> Any:
@@ -149,12 +145,12 @@ lerp_ = inplace(blend.lerp, short=_towards)
 
 neg_ = inplace(unary.neg)
 negative_ = inplace(unary.negative)
-abs_ = absolute_ = inplace(unary.abs_into, "abs_", short=lambda input: (_op(unary.abs), (input,)))
+abs_ = absolute_ = inplace(unary.abs_into, "abs_", short=lambda input: (unary.abs.op, (input,)))
 sign_ = inplace(unary.sign)
 sgn_ = inplace(unary.sgn)
 sqrt_ = inplace(unary.sqrt)
 rsqrt_ = inplace(unary.rsqrt)
-square_ = inplace(unary.square, short=lambda input: None if input.dtype.kind == "b" else (_op(unary._square), (input,)))
+square_ = inplace(unary.square, short=lambda input: None if input.dtype.kind == "b" else (unary._square.op, (input,)))
 reciprocal_ = inplace(unary.reciprocal)
 exp_ = inplace(unary.exp)
 exp2_ = inplace(unary.exp2)
@@ -240,13 +236,13 @@ bitwise_right_shift_ = inplace(compare.bitwise_right_shift)
 
 # ---- running sums ----
 
-cumsum_ = inplace(scan.cumsum, short=partial(_running, _op(scan._cumsum)))
-cumprod_ = inplace(scan.cumprod, short=partial(_running, _op(scan._cumprod)))
+cumsum_ = inplace(scan.cumsum, short=partial(_running, scan._cumsum.op))
+cumprod_ = inplace(scan.cumprod, short=partial(_running, scan._cumprod.op))
 
 # ---- triangles ----
 
-tril_ = inplace(arrange.tril, short=partial(_triangle, _op(arrange._tril)))
-triu_ = inplace(arrange.triu, short=partial(_triangle, _op(arrange._triu)))
+tril_ = inplace(arrange.tril, short=partial(_triangle, arrange._tril.op))
+triu_ = inplace(arrange.triu, short=partial(_triangle, arrange._triu.op))
 
 # ---- divisors ----
 

@@ -140,8 +140,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False, *, out: Any = N
     check_one_dtype("cholesky_solve", input2, input)
     if input2.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"cholesky_solve: Incompatible matrix sizes for cholesky_solve; got {list(input.shape)} and "
-            f"{list(input2.shape)}."
+            f"cholesky_solve: Incompatible matrix sizes for cholesky_solve; got {list(input.shape)} and {list(input2.shape)}."
         )
     return give("cholesky_solve", out, factor.cholesky_solve(input, input2, upper=bool(upper)))
 
@@ -400,8 +399,7 @@ def lu_unpack(
     """Return P, L and U of a packed LU."""
     if LU_pivots.dtype is not int32:
         raise RuntimeError(
-            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got "
-            f"{LU_pivots.dtype}."
+            f"torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype; got {LU_pivots.dtype}."
         )
     check_dims("lu_unpack", LU_data)
     empty = filled("lu_unpack", Size((0,)), 0, LU_data.dtype, LU_data._device)
@@ -443,8 +441,6 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
         y = factor.solve_triangular(turned(low), y, upper=True, left=True, unit_diagonal=True)
         made = _rows(y, order.argsort(-1))
     return give("linalg.lu_solve", out, made)
-
-
 
 
 def _rows(x: Any, order: Any) -> Any:

@@ -112,19 +112,17 @@ def matrix_rank(
 def cond(input: Any, p: Any = None, *, out: Any = None) -> Any:
     """Return the condition number of matrices, in the 2-norm by default."""
     check_matrix("linalg.cond", input)
-    if p is None or p in (2, -2):
-        if not prod(input.shape):
-            made = input.new_zeros(tuple(input.shape)[:-2], dtype=input.dtype.to_real())
-        else:
-            s = svdvals(input)
-            largest, smallest = s[..., 0], s[..., -1]
-            made = smallest / largest if p == -2 else largest / smallest
-        return give("linalg.cond", out, made)
-    check_square("linalg.cond", input)
-    if isinstance(p, str) and p not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    by_values = p is None or p in (2, -2)
+    if not by_values:
+        check_square("linalg.cond", input)
+        if isinstance(p, str) and p not in ("fro", "nuc"):
+            raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     if not prod(input.shape):
         return give("linalg.cond", out, input.new_zeros(tuple(input.shape)[:-2], dtype=input.dtype.to_real()))
+    if by_values:
+        s = svdvals(input)
+        largest, smallest = s[..., 0], s[..., -1]
+        return give("linalg.cond", out, smallest / largest if p == -2 else largest / smallest)
     inverted, info = factor.inv_ex(input)
     singular = info != 0
     # What has no inverse needs a norm all the same, and the nuclear one takes finite numbers only.

@@ -43,8 +43,7 @@ def _product_shape(name: str, x: Size, y: Size) -> Size:
             return Size((*lead, *rows, *(tuple(y)[-1:] if len(y) > 1 else ())))
     else:
         raise ShapeError(
-            f"{name}: both arguments to matmul need to be at least 1D; got {len(x)}D and {len(y)}D. "
-            "Use mul for a 0-d tensor."
+            f"{name}: both arguments to matmul need to be at least 1D; got {len(x)}D and {len(y)}D. Use mul for a 0-d tensor."
         )
     raise ShapeError(f"{name}: {_apart(tuple(x), tuple(y))}; got {tuple(x)} @ {tuple(y)}. Transpose one of them?")
 
@@ -84,23 +83,15 @@ def _grad_x(k: Any, g: Any, y: Any, x_shape: Any) -> Any:
 
 def _grad_y(k: Any, g: Any, x: Any, y_shape: Any) -> Any:
     x_shape = k.shape_of(x)
-    if len(x_shape) == 2 and len(y_shape) == 2:
+    if len(y_shape) < 3 and len(x_shape) > 1:
+        if len(x_shape) > 2:  # one product of all rows instead of one per batch that would then be summed
+            rows = prod(x_shape[:-1])
+            x, g = k.reshape(x, (rows, x_shape[-1])), k.reshape(g, (rows, *y_shape[1:]))
         return k.matmul(k.permute_dims(x, (1, 0)), g)
-    if len(y_shape) == 2 and len(x_shape) > 2:
-        # One product of all rows instead of one per batch that would then be summed.
-        rows, n = prod(x_shape[:-1]), x_shape[-1]
-        flat = k.reshape(x, (rows, n))
-        return k.matmul(k.permute_dims(flat, (1, 0)), k.reshape(g, (rows, y_shape[-1])))
     if len(x_shape) == 1:
         if len(y_shape) == 1:
             return k.multiply(x, g)
         pulled = k.multiply(k.expand_dims(x, -1), k.expand_dims(g, -2))
-    elif len(y_shape) == 1:
-        if len(x_shape) == 2:
-            return k.matmul(k.permute_dims(x, (1, 0)), g)
-        rows = prod(x_shape[:-1])
-        flat = k.reshape(x, (rows, x_shape[-1]))
-        return k.matmul(k.permute_dims(flat, (1, 0)), k.reshape(g, (rows,)))
     else:
         pulled = k.matmul(k.matrix_transpose(x), g)
     return pulled if tuple(k.shape_of(pulled)) == tuple(y_shape) else unbroadcast(k, pulled, Size(y_shape))
@@ -348,8 +339,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
     _rank("addbmm", batch1, "batch1", 3), _rank("addbmm", batch2, "batch2", 3)
     if batch1.shape[0] != batch2.shape[0]:
         raise ShapeError(
-            f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and "
-            f"{batch2.shape[0]}."
+            f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and {batch2.shape[0]}."
         )
     b, n, m = tuple(batch1.shape)
     if batch2.shape[1] != m:

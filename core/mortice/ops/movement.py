@@ -202,7 +202,7 @@ _reshape.vjp(x=_reshape_back, jvp="linear")
 def is_row_major(x: Any) -> bool:
     backend = x._device.backend
     if not backend.rooted:  # its buffers tell
-        return backend.is_contiguous(x._buffer)  # type: ignore[no-any-return]
+        return backend.is_contiguous(x._buffer)
     return 0 in x.shape or _row_major(x.shape, layout(x))
 
 

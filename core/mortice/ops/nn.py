@@ -6,7 +6,7 @@
 from mortice.dtype import check_kind
 from mortice.ops.nn_activation import *
 from mortice.ops.nn_activation import (
-    elu, elu_, gelu, glu, hardsigmoid, hardsigmoid_, hardswish, hardswish_, hardtanh, hardtanh_, leaky_relu,
+    check_probability, elu, elu_, gelu, glu, hardsigmoid, hardsigmoid_, hardswish, hardswish_, hardtanh, hardtanh_, leaky_relu,
     leaky_relu_, logsigmoid, mish, mish_, relu6, relu6_, silu, silu_, softplus, softshrink,
 )
 from mortice.ops.nn_attention import *

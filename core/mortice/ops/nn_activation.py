@@ -109,8 +109,7 @@ def prelu(input: Any, weight: Any) -> Any:
             raise ShapeError("prelu: Not allow zero-dim input tensor.")
         if channels != n:
             raise ShapeError(
-                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and "
-                "channel "
+                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and channel "
                 f"size = {channels}."
             )
     shape = (1,) * ndim if n == 1 else (1, n, *[1] * (ndim - 2))

@@ -113,8 +113,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         raise ShapeError(f"bilinear: input batch dimensions do not match; got input1 {list(a)} and input2 {list(b)}.")
     if len(w) != 3 or a[-1] != w[1] or b[-1] != w[2]:
         raise ShapeError(
-            f"bilinear: expected weight (out, {a[-1]}, {b[-1]}) for input1 {list(a)} and input2 {list(b)}; got "
-            f"{list(w)}."
+            f"bilinear: expected weight (out, {a[-1]}, {b[-1]}) for input1 {list(a)} and input2 {list(b)}; got {list(w)}."
         )
     if bias is not None and tuple(bias.shape) != (w[0],):
         raise ShapeError(f"bilinear: bias size does not match weight size: got {list(bias.shape)} and {list(w)}.")
@@ -226,8 +225,7 @@ def _repeat_heads(name: str, x: Any, heads: int) -> Any:
         return x
     if not own or heads % own:
         raise ShapeError(
-            f"{name}: the number of heads in key and value must divide the number of heads in query; got {own} and "
-            f"{heads}."
+            f"{name}: the number of heads in key and value must divide the number of heads in query; got {own} and {heads}."
         )
     wide = expand(reshape(x, (*batch, own, 1, length, size)), (*batch, own, heads // own, length, size))
     return reshape(wide, (*batch, heads, length, size))

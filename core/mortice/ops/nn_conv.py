@@ -313,8 +313,7 @@ def _transpose(
     sizes = [transposed_size(*a) for a in zip(counts, kernel, stride, padding, dilation, extra)]
     if any(n <= 0 for n in sizes):
         raise ShapeError(
-            f"{name}: Given input size per channel: {list(counts)}. Calculated output size per channel: {sizes}. "
-            "Output "
+            f"{name}: Given input size per channel: {list(counts)}. Calculated output size per channel: {sizes}. Output "
             "size is too small"
         )
     shape = Size((x.shape[0], weight.shape[1] * groups, *sizes))
@@ -428,8 +427,7 @@ def im2col(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
         check_dim("im2col", len(shape), len(shape))
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise ShapeError(
-            "im2col: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
-            "for "
+            "im2col: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
             f"input, but got: {list(shape)}"
         )
     check_kind("im2col", input.dtype, "bfc")
@@ -454,8 +452,7 @@ def col2im(
     shape = tuple(input.shape)
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise ShapeError(
-            "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-            "dimensions "
+            "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions "
             f"for input, but got: {list(shape)}"
         )
     if any(n <= 0 for n in size):

@@ -53,11 +53,11 @@ _ctc_loss.vjp(
 
 # On Tensors the gradient sums over the ways again, in the graph: the op's `reached` has no gradient.
 def _tensor_ctc_loss(*operands: Any, **attrs: Any) -> Any:
-    return CTCKernels.ctc_loss(TENSOR_KERNELS, *operands, **attrs)  # type: ignore[arg-type]
+    return CTCKernels.ctc_loss(TENSOR_KERNELS, *operands, **attrs)
 
 
 def _tensor_ctc_loss_grad(*operands: Any, **attrs: Any) -> Any:
-    return CTCKernels.ctc_loss_grad(TENSOR_KERNELS, *operands[:5], **attrs)  # type: ignore[arg-type]
+    return CTCKernels.ctc_loss_grad(TENSOR_KERNELS, *operands[:5], **attrs)
 
 
 TENSOR_KERNELS.replace("ctc_loss", _tensor_ctc_loss)

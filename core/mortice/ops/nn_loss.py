@@ -212,8 +212,7 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError(
-                f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got "
-                "weight "
+                f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got weight "
                 f"tensor of shape: {list(weight.shape)}"
             )
         if weight.dtype is not input.dtype:

@@ -167,8 +167,7 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
         )
     if p.dtype is not x.dtype and not (x.dtype in _LOW and p.dtype is float32):
         raise DTypeError(
-            f"{name}: mixed dtype: expected {what} of {x.dtype}{' or float32' if x.dtype in _LOW else ''}; got "
-            f"{p.dtype}."
+            f"{name}: mixed dtype: expected {what} of {x.dtype}{' or float32' if x.dtype in _LOW else ''}; got {p.dtype}."
         )
 
 
@@ -183,8 +182,7 @@ def _normalized(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any
     wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not wanted:
         raise ShapeError(
-            f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-            "element, but "
+            f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
             "got normalized_shape = []"
         )
     shape = tuple(x.shape)

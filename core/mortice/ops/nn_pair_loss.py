@@ -166,8 +166,7 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str) -> Any:
         low, high = prod(t.shape) and range_of(t) or (0, 1)
         if not (low >= 0 and high <= 1):
             raise RuntimeError(
-                f"binary_cross_entropy: all elements of {name} should be between 0 and 1; got "
-                f"{high if low >= 0 else low}.{advice}"
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1; got {high if low >= 0 else low}.{advice}"
             )
     return _binary_cross_entropy(input, target, reduction=reduction)
 

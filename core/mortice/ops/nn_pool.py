@@ -265,8 +265,7 @@ def _check_window(
             raise ShapeError(f"{name}: pad must be non-negative, but got pad: {p}.")
         if p > ((m - 1) * d + 1) // 2:
             raise ShapeError(
-                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={m} and "
-                f"dilation={d}"
+                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={m} and dilation={d}"
             )
     _check_sizes(name, x, nd)
     out = _counted(x, kernel, stride, padding, dilation, ceil_mode)
@@ -296,8 +295,7 @@ def _check_sizes(name: str, shape: Any, nd: int, full: int | None = None) -> Non
         )
     if 0 in shape[-nd - 1 if full is None else full :]:
         raise ShapeError(
-            f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
-            "but "
+            f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
             f"got: {list(shape)}"
         )
 

@@ -111,8 +111,7 @@ def _widths(shape: Size, pad: tuple[int, ...], mode: str, value: Any) -> Any:
             )
         if out < (mode != "circular" and nd == 1) and (b or a):
             raise ShapeError(
-                f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
-                f"({b}, {a})."
+                f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding ({b}, {a})."
             )
     return widths
 
@@ -267,13 +266,11 @@ def interpolate(
             raise NotImplementedError(f"interpolate: Got {nd + 2}D input, but {mode} mode needs {axes[0] + 2}D input")
         raise NotImplementedError(
             "interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
-            f"{nd + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact "
-            f"(got {mode})"
+            f"{nd + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
         )
     if min(wanted) <= 0 or 0 in tuple(input.shape)[1:]:
         raise ShapeError(
-            f"interpolate: Input and output sizes should be greater than 0, but got input {list(sizes)} and output "
-            f"{list(wanted)}."
+            f"interpolate: Input and output sizes should be greater than 0, but got input {list(sizes)} and output {list(wanted)}."
         )
     if kernel_mode == "area":
         return _adaptive_avg_pool(input, output_size=wanted)

@@ -128,11 +128,11 @@ _gru_layer.vjp(_gru_back)
 
 # On Tensors the gates and cells are computed again from x and `out`, which is in the graph: theirs have no gradient.
 def _lstm_layer_grad(*operands: Any, **attrs: Any) -> Any:
-    return RecurrentKernels.lstm_layer_grad(TENSOR_KERNELS, *operands[:11], **attrs)  # type: ignore[arg-type]
+    return RecurrentKernels.lstm_layer_grad(TENSOR_KERNELS, *operands[:11], **attrs)
 
 
 def _gru_layer_grad(*operands: Any, **attrs: Any) -> Any:
-    return RecurrentKernels.gru_layer_grad(TENSOR_KERNELS, *operands[:9], **attrs)  # type: ignore[arg-type]
+    return RecurrentKernels.gru_layer_grad(TENSOR_KERNELS, *operands[:9], **attrs)
 
 
 TENSOR_KERNELS.replace("lstm_layer_grad", _lstm_layer_grad)
@@ -158,11 +158,11 @@ def _layer(name: str, x: Any, state: Sequence[Any], params: Sequence[Any], sizes
             raise DTypeError(f"{name}: expected {what} of the input's dtype {x.dtype}; got {t.dtype}. Use .to({x.dtype}).")
     attrs = {"batch_sizes": sizes, "reverse": reverse}
     if name == "gru":
-        return _gru_layer(x, *state, w_ih, w_hh, b_ih, b_hh, **attrs)  # type: ignore[no-any-return]
+        return _gru_layer(x, *state, w_ih, w_hh, b_ih, b_hh, **attrs)
     bias = b_ih if b_hh is None else b_ih + b_hh
     if name == "lstm":
-        return _lstm_layer(x, *state, w_ih, w_hh, bias, w_hr, **attrs)  # type: ignore[no-any-return]
-    return _rnn_layer(x, *state, w_ih, w_hh, bias, activation=name.removeprefix("rnn_"), **attrs)  # type: ignore[no-any-return]
+        return _lstm_layer(x, *state, w_ih, w_hh, bias, w_hr, **attrs)
+    return _rnn_layer(x, *state, w_ih, w_hh, bias, activation=name.removeprefix("rnn_"), **attrs)
 
 
 _GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
@@ -173,7 +173,7 @@ def _expect(name: str, what: str, t: Any, shape: tuple[int, ...]) -> None:
         raise ShapeError(f"{name}: expected {what} of shape {list(shape)}; got {list(t.shape)}.")
 
 
-def _run(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
+def _run(name: str, *args: Any) -> Any:
     """Run a stack of layers, on padded arguments or on packed ones: those have the parameters one place later."""
     packed = isinstance(args[3], (list, tuple))
     if packed:
@@ -242,8 +242,7 @@ def rnn_tanh(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run Elman layers with tanh; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("rnn_tanh", args)  # type: ignore[return-value]
+    return _run("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -252,8 +251,7 @@ def rnn_relu(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run Elman layers with relu; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("rnn_relu", args)  # type: ignore[return-value]
+    return _run("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -262,8 +260,7 @@ def gru(
     batch_first: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Run GRU layers; return the last layer's outputs and every layer's last state."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("gru", args)  # type: ignore[return-value]
+    return _run("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 @autocasting
@@ -272,8 +269,7 @@ def lstm(
     batch_first: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Run LSTM layers; return the last layer's outputs and every layer's last hidden and cell states."""
-    args = (input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-    return _run("lstm", args)  # type: ignore[return-value]
+    return _run("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 # ---- cells: a layer of one step ----
@@ -332,4 +328,4 @@ def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh:
         raise TypeError(f"lstm_cell: argument 'hx' must be tuple of Tensors, not {type(hx).__name__}.")
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell expects two hidden states; got {len(hx)}.")
-    return tuple(_cell("lstm", input, list(hx), w_ih, w_hh, b_ih, b_hh))  # type: ignore[return-value]
+    return tuple(_cell("lstm", input, list(hx), w_ih, w_hh, b_ih, b_hh))

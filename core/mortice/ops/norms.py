@@ -201,5 +201,3 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     check_dim("linalg.vecdot", dim, len(product.shape))
     made = product.sum(dim, dtype=x.dtype)
     return _call.give("linalg.vecdot", out, made)
-
-

@@ -128,8 +128,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         if n != m:
             if n != 1 and m != 1:
                 raise ShapeError(
-                    f"contracted dimensions need to match, but first has size {n} in dim {p} and second has size {m} "
-                    f"in dim {q}"
+                    f"contracted dimensions need to match, but first has size {n} in dim {p} and second has size {m} in dim {q}"
                 )
             if n == 1:
                 b = b.sum(q, keepdim=True, dtype=b.dtype)
@@ -200,8 +199,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
     """Multiply 3-vectors along a dim: the cross product."""
     if len(input.shape) != len(other.shape):
         raise ShapeError(
-            f"linalg.cross: inputs must have the same number of dimensions; got {len(input.shape)} and "
-            f"{len(other.shape)}."
+            f"linalg.cross: inputs must have the same number of dimensions; got {len(input.shape)} and {len(other.shape)}."
         )
     if input.dtype is not other.dtype:
         check_kind("cross", input.dtype, "uifc")

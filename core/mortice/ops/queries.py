@@ -37,17 +37,17 @@ def numel(input: Any) -> int:
 
 def is_floating_point(input: Any) -> bool:
     """Tell whether the dtype is a float."""
-    return input.dtype.is_floating_point  # type: ignore[no-any-return]
+    return input.dtype.is_floating_point
 
 
 def is_complex(input: Any) -> bool:
     """Tell whether the dtype is complex."""
-    return input.dtype.is_complex  # type: ignore[no-any-return]
+    return input.dtype.is_complex
 
 
 def is_signed(input: Any) -> bool:
     """Tell whether the dtype has negative numbers."""
-    return input.dtype.is_signed  # type: ignore[no-any-return]
+    return input.dtype.is_signed
 
 
 def is_conj(input: Any) -> bool:
@@ -62,12 +62,12 @@ def is_neg(input: Any) -> bool:
 
 def is_inference(input: Any) -> bool:
     """Tell whether a tensor was made under `inference_mode`."""
-    return input.is_inference()  # type: ignore[no-any-return]
+    return input.is_inference()
 
 
 def is_same_size(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape."""
-    return input.shape == other.shape  # type: ignore[no-any-return]
+    return input.shape == other.shape
 
 
 def is_nonzero(input: Any) -> bool:
@@ -99,13 +99,13 @@ def is_set_to(self: Any, tensor: Any) -> bool:
 
 def get_device(input: Any) -> int:
     """Return the index of the device, -1 for the CPU."""
-    return input.get_device()  # type: ignore[no-any-return]
+    return input.get_device()
 
 
 def typename(obj: Any) -> str:
     """Return the name of a class or function, or of an object's class; of a tensor, PyTorch's class for its dtype."""
     if isinstance(obj, TensorBase):
-        return obj.type()  # type: ignore[attr-defined,no-any-return]
+        return obj.type()
     named = obj if hasattr(obj, "__qualname__") else type(obj)
     place = getattr(named, "__module__", None)
     return str(named.__qualname__) if place in (None, "", "builtins") else f"{place}.{named.__qualname__}"

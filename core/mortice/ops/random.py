@@ -38,6 +38,7 @@ from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.elementwise import undefined
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, is_row_major, keeps
 from mortice.ops.sort import searchsorted
+from mortice.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from mortice.rules import number_of
 from mortice.shape import Size, check_sizes, out_of_memory, prod
 from mortice.tensor import TensorBase, make
@@ -483,28 +484,3 @@ def _state_tensor(state: bytes) -> Any:
 
 
 _streams.wrap_state = _state_tensor
-
-
-def manual_seed(seed: int) -> Any:
-    """Seed the default generator, which serves every device, and return it."""
-    return _streams.manual_seed(seed)
-
-
-def seed() -> int:
-    """Seed the default generator from the operating system, and return the seed."""
-    return _streams.seed()
-
-
-def initial_seed() -> int:
-    """Return the default generator's seed."""
-    return _streams.initial_seed()
-
-
-def get_rng_state() -> Any:
-    """Return the default generator's state as a uint8 tensor."""
-    return _streams.get_rng_state()
-
-
-def set_rng_state(new_state: Any) -> None:
-    """Return the default generator to a state of `get_rng_state`."""
-    _streams.set_rng_state(new_state)

@@ -105,8 +105,7 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
         )
     if input2.shape[-1] > input.shape[-1]:
         raise ShapeError(
-            f"ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]; got {list(input2.shape)} and "
-            f"{list(input.shape)}."
+            f"ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]; got {list(input2.shape)} and {list(input.shape)}."
         )
     if len(input.shape) != len(input2.shape) + 1 or len(input.shape) != len(input3.shape):
         raise ShapeError(

@@ -13,6 +13,7 @@ from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
+from mortice.ops.gather import gather_back
 from mortice.ops.joining import cat
 from mortice.ops.movement import clone, reshape
 from mortice.ops.reduce import PAIR, dtype_of_out, flat_axis, reduce_as, selected, write_all
@@ -135,9 +136,7 @@ def _cummin(k: Any, x: Any, /, *, axis: int) -> Any:
 
 
 for _fn in (_cummax, _cummin):
-    _fn.vjp(
-        x=lambda k, g, x_shape, indices, axis: k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis),
-    )
+    _fn.vjp(x=gather_back)
 
 
 def _extremes(fn: Any, made: Any, input: Any, dim: int, out: Any) -> Any:
@@ -174,8 +173,7 @@ def diff(
     for t in (prepend, append):
         if t is not None and len(t.shape) != len(input.shape):
             raise ShapeError(
-                f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and "
-                f"{len(input.shape)}."
+                f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and {len(input.shape)}."
             )
         for i, (size, other) in enumerate(zip(input.shape, () if t is None else t.shape)):
             if i != axis and size != other:

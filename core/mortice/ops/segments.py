@@ -47,7 +47,7 @@ def segment_reduce(
     given = lengths if offsets is None else offsets
     if not isinstance(given, TensorBase) or given.dtype.kind not in "iu":
         raise TypeError("segment_reduce: expected lengths or offsets to be a Tensor of integers.")
-    check_device(elementwise.add.op, data, given)  # type: ignore[attr-defined]
+    check_device(elementwise.add.op, data, given)
     axis = check_dim("segment_reduce", axis, len(data.shape))
     if axis != len(given.shape) - 1 or given.shape[:axis] != data.shape[:axis]:
         raise ShapeError(

@@ -287,8 +287,7 @@ def _rows_of(name: str, x: Any, dim: int) -> tuple[Any, Any]:
     rest = size_of(tuple(front.shape)[1:])
     if rest == 0 and n:
         raise ShapeError(
-            f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; got "
-            f"{list(x.shape)}."
+            f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; got {list(x.shape)}."
         )
     return reshape(front, (n, rest)), (axis, tuple(front.shape)[1:])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
+from mortice.backends.kernel_tools import as_buffers, horner, in_float32, like, single
 from mortice.node import TENSOR_KERNELS, node_name
 from mortice.op import op
 from mortice.ops import reduce
@@ -190,7 +190,7 @@ zeta.vjp(
 # The derivative by the first argument is no elementary function; PyTorch has none either.
 def _gamma_density(k: Any, g: Any, x: Any, y: Any) -> Any:
     """Return g times the derivative of P by y."""
-    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+    x, y = as_buffers(k, x, y)
     power = k.subtract(x, 1.0)
     power = k.where(k.equal(power, 0.0), 0.0, k.multiply(power, k.log(y)))
     return k.multiply(g, k.exp(k.subtract(k.subtract(power, y), k.lgamma(x))))
@@ -236,7 +236,7 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
 
 
 def _log_times(k: Any, x: Any, y: Any, log: Any) -> Any:
-    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+    x, y = as_buffers(k, x, y)
     product = k.where(k.equal(x, 0.0), 0.0, k.multiply(x, log(y)))
     return k.where(k.isnan(y), y, product)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mortice.backends.kernel_tools import in_float32, is_number, like
+from mortice.backends.kernel_tools import as_buffers, in_float32, is_number
 from mortice.op import op
 from mortice.rules import floating
 from mortice.shape import broadcast
@@ -32,7 +32,7 @@ def _by_steps(k: Any, n: Any, first: Any, step: Callable[[int, Any, Any], Any], 
 
 
 def _broadcast(k: Any, x: Any, n: Any) -> tuple[Any, Any]:
-    x, n = (like(k, n, x), n) if is_number(x) else (x, like(k, x, n))
+    x, n = as_buffers(k, x, n)
     return x, k.where(k.isfinite(n), k.trunc(n), -1.0)  # what is no degree counts as a negative one, as in PyTorch
 
 

@@ -93,8 +93,7 @@ def _weights(name: str, x: Any, window: Any, size: int, n_fft: int, advice: str)
         raise no_tensor(name, "window", window)
     if tuple(window.shape) != (size,):
         raise ShapeError(
-            f"{name}: expected a 1D window tensor of size equal to win_length={size}; got window with size "
-            f"{list(window.shape)}."
+            f"{name}: expected a 1D window tensor of size equal to win_length={size}; got window with size {list(window.shape)}."
         )
     left = (n_fft - size) // 2
     return pad(window, (left, n_fft - size - left)) if size < n_fft else window

@@ -51,7 +51,7 @@ class _Storage:
 
     def nbytes(self) -> int:
         """Return the size in bytes."""
-        return self._memory.nbytes  # type: ignore[no-any-return]
+        return self._memory.nbytes
 
     def element_size(self) -> int:
         """Return the bytes of an element."""
@@ -72,19 +72,19 @@ class _Storage:
     @property
     def is_cuda(self) -> bool:
         """Whether the memory is that of a CUDA device."""
-        return self.device.type == "cuda"  # type: ignore[no-any-return]
+        return self.device.type == "cuda"
 
     def get_device(self) -> int:
         """Return the index of the device, -1 for the CPU."""
-        return self._memory.get_device()  # type: ignore[no-any-return]
+        return self._memory.get_device()
 
     def data_ptr(self) -> int:
         """Return the address of the first byte."""
-        return self._memory.data_ptr()  # type: ignore[no-any-return]
+        return self._memory.data_ptr()
 
     def tolist(self) -> list[Any]:
         """Return the elements as a list."""
-        return self._elements().tolist()  # type: ignore[no-any-return]
+        return self._elements().tolist()
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
@@ -193,7 +193,7 @@ class UntypedStorage(_Storage):
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """Make one of a file's first bytes: with `shared` writes go to the file."""
-        return from_file(filename, shared, nbytes, dtype=uint8).untyped_storage()  # type: ignore[no-any-return]
+        return from_file(filename, shared, nbytes, dtype=uint8).untyped_storage()
 
     def elements_as(self, dtype: DType | None) -> Any:
         """Return a tensor of the elements of a dtype that the bytes are, int64 unless given; bytes at the end that make none are left."""
@@ -239,7 +239,7 @@ class TypedStorage(_Storage):
 
     def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
-        return UntypedStorage._over(self._memory, uint8)  # type: ignore[no-any-return]
+        return UntypedStorage._over(self._memory, uint8)
 
     _untyped_storage = property(untyped)
 
@@ -266,7 +266,7 @@ for _name in "double float half bfloat16 long int short char byte bool complex_d
 
 def untyped_storage(self: Any) -> UntypedStorage:
     """Return the memory that the tensor sees all or a part of, as bytes."""
-    return UntypedStorage._over(whole(self), uint8)  # type: ignore[no-any-return]
+    return UntypedStorage._over(whole(self), uint8)
 
 
 def _copied_memory(x: Any, memo: Any) -> Any:
@@ -289,7 +289,7 @@ def copied(x: Any, memo: Any) -> Any:
 
 def typed_storage(self: Any) -> TypedStorage:
     """Return the memory that the tensor sees all or a part of, as elements of its dtype."""
-    return TypedStorage._over(whole(self), self.dtype)  # type: ignore[no-any-return]
+    return TypedStorage._over(whole(self), self.dtype)
 
 
 def storage(self: Any) -> TypedStorage:
@@ -421,7 +421,7 @@ _SHARED: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
 def is_shared(self: Any) -> bool:
     """Tell whether other processes can see the same memory, as after `share_memory_`; CUDA memory counts."""
     if self._device.type != "cpu":
-        return self._device.type == "cuda"  # type: ignore[no-any-return]
+        return self._device.type == "cuda"
     return block_of(self) is not None
 
 

@@ -385,7 +385,7 @@ logaddexp2.vjp(
 
 
 def _rounds(k: Any, x: Any) -> bool:
-    return k.dtype_of(x).kind == "f"  # type: ignore[no-any-return]
+    return k.dtype_of(x).kind == "f"
 
 
 @op(result=promote, shape=same, dtypes="uif")

@@ -92,8 +92,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
         sizes = infer_shape("unflatten", tuple(map(operator.index, sizes)), shape[at])
     except ShapeError:
         raise ShapeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
-            "input tensor."
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the input tensor."
         ) from None
     return input.view((*shape[:at], *sizes, *shape[at + 1 :]))
 
@@ -152,8 +151,7 @@ def adjoint(input: Any) -> Any:
     """Transpose the last two dims and conjugate."""
     if len(input.shape) < 2:
         raise ShapeError(
-            "adjoint: tensor.adjoint() is only supported on matrices or batches of matrices; got "
-            f"{len(input.shape)}-D tensor."
+            f"adjoint: tensor.adjoint() is only supported on matrices or batches of matrices; got {len(input.shape)}-D tensor."
         )
     flipped = transpose(input, -2, -1)
     return TENSOR_KERNELS.conj(flipped) if input.dtype.is_complex else flipped
@@ -477,8 +475,7 @@ def _named_split(
     ndim = len(x.shape)
     if ndim < least:
         raise RuntimeError(
-            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-            f"{ndim} dimensions!"
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} dimensions!"
         )
     if not isinstance(where, (tuple, list)):
         n = x.shape[dim]

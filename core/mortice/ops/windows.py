@@ -90,13 +90,16 @@ def _kaiser(beta: float) -> Formula:
 # ---- mortice.hann_window and its like ----
 
 
-def _floating(name: str, dtype: Any, layout: Any) -> DType:
+def _periodic(
+    name: str, length: Any, formula: Formula, periodic: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool,
+    pin_memory: bool | None,
+) -> Any:  # fmt: skip
     dtype = get_default_dtype() if dtype is None else dtype
     if layout not in (None, strided):
         raise RuntimeError(f"{name}: is not implemented for sparse types; got {layout}. Leave out layout=.")
     if isinstance(dtype, DType) and dtype.kind != "f":
         raise DTypeError(f"{name}: expects floating point dtypes; got {dtype}.")
-    return dtype
+    return _window(name, length, formula, not periodic, dtype, device, requires_grad, pin_memory)
 
 
 def hann_window(
@@ -104,8 +107,7 @@ def hann_window(
     pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return a raised cosine."""
-    dtype = _floating("hann_window", dtype, layout)
-    return _window("hann_window", window_length, _HANN, not periodic, dtype, device, requires_grad, pin_memory)
+    return _periodic("hann_window", window_length, _HANN, periodic, dtype, layout, device, requires_grad, pin_memory)
 
 
 def hamming_window(
@@ -113,8 +115,7 @@ def hamming_window(
     layout: Any = None, device: Any = None, pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return alpha minus beta times a cosine."""
-    dtype = _floating("hamming_window", dtype, layout)
-    return _window("hamming_window", window_length, _cosines(alpha, beta), not periodic, dtype, device, requires_grad, pin_memory)
+    return _periodic("hamming_window", window_length, _cosines(alpha, beta), periodic, dtype, layout, device, requires_grad, pin_memory)
 
 
 def blackman_window(
@@ -122,8 +123,7 @@ def blackman_window(
     pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return Blackman's sum of three cosines."""
-    dtype = _floating("blackman_window", dtype, layout)
-    return _window("blackman_window", window_length, _BLACKMAN, not periodic, dtype, device, requires_grad, pin_memory)
+    return _periodic("blackman_window", window_length, _BLACKMAN, periodic, dtype, layout, device, requires_grad, pin_memory)
 
 
 def bartlett_window(
@@ -131,8 +131,7 @@ def bartlett_window(
     pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return a triangle."""
-    dtype = _floating("bartlett_window", dtype, layout)
-    return _window("bartlett_window", window_length, _triangle, not periodic, dtype, device, requires_grad, pin_memory)
+    return _periodic("bartlett_window", window_length, _triangle, periodic, dtype, layout, device, requires_grad, pin_memory)
 
 
 def kaiser_window(
@@ -140,8 +139,7 @@ def kaiser_window(
     device: Any = None, pin_memory: bool | None = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return Kaiser's window, narrower as beta grows."""
-    dtype = _floating("kaiser_window", dtype, layout)
-    return _window("kaiser_window", window_length, _kaiser(beta), not periodic, dtype, device, requires_grad, pin_memory)
+    return _periodic("kaiser_window", window_length, _kaiser(beta), periodic, dtype, layout, device, requires_grad, pin_memory)
 
 
 # ---- mortice.signal.windows ----

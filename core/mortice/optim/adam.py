@@ -27,7 +27,7 @@ class _Moments(FusedOptimizer):
     """State and numbers of optimisers with a running mean and another average, corrected by the step number."""
 
     _options: tuple[str, ...] = ("lr", "betas", "eps", "weight_decay", "maximize")
-    _averages: tuple[str, str] = ("exp_avg", "exp_avg_sq")
+    _averages = ("exp_avg", "exp_avg_sq")
     _by_count = True
 
     def __init__(self, params: Any, **options: Any) -> None:
@@ -37,11 +37,8 @@ class _Moments(FusedOptimizer):
         check_not_negative(**{name: options[name] for name in ("weight_decay", "momentum_decay") if name in options})
         super().__init__(params, options)
 
-    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
-        return {name: zeros(p) for name in self._averages}
-
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        return self._averages, (("step", self._number(group, p, "step")),)
+        return self._names(group), (("step", self._number(group, p, "step")),)
 
 
 class Adam(_Moments):
@@ -74,12 +71,8 @@ class Adam(_Moments):
         )  # fmt: skip
         check_fused(self.defaults)
 
-    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
-        return super()._start(group, p) | ({"max_exp_avg_sq": zeros(p)} if group["amsgrad"] else {})
-
-    def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        names = (*self._averages, "max_exp_avg_sq" if group["amsgrad"] else None)
-        return names, (("step", self._number(group, p, "step")),)
+    def _names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        return (*self._averages, "max_exp_avg_sq" if group["amsgrad"] else None)
 
 
 class AdamW(Adam):

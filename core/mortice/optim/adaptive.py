@@ -64,7 +64,6 @@ class Adagrad(FusedOptimizer):
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
         return ("sum",), (("step", self._read(p, "step")),)
 
-
     def _sparse_step(self, group: dict[str, Any], p: Any, grad: Any) -> None:
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
@@ -82,6 +81,7 @@ class Adadelta(FusedOptimizer):
 
     _kernel = "adadelta_step"
     _options = ("lr", "rho", "eps", "weight_decay", "maximize")
+    _averages = ("square_avg", "acc_delta")
 
     def __init__(
         self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0,
@@ -95,12 +95,6 @@ class Adadelta(FusedOptimizer):
             dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize, capturable=capturable,
                  foreach=foreach, differentiable=differentiable),
         )  # fmt: skip
-
-    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
-        return {"square_avg": zeros(p), "acc_delta": zeros(p)}
-
-    def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        return ("square_avg", "acc_delta"), ()
 
 
 class RMSprop(FusedOptimizer):
@@ -122,12 +116,8 @@ class RMSprop(FusedOptimizer):
                  capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable),
         )  # fmt: skip
 
-    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
-        return {name: zeros(p) for name in self._plan(group, p)[0] if name}
-
-    def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        momentum = "momentum_buffer" if group["momentum"] > 0 else None
-        return ("square_avg", momentum, "grad_avg" if group["centered"] else None), ()
+    def _names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        return "square_avg", "momentum_buffer" if group["momentum"] > 0 else None, "grad_avg" if group["centered"] else None
 
 
 class Rprop(FusedOptimizer):
@@ -135,6 +125,7 @@ class Rprop(FusedOptimizer):
 
     _kernel = "rprop_step"
     _options = ("etas", "step_sizes", "maximize")
+    _averages = ("prev", "step_size")
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
@@ -151,9 +142,6 @@ class Rprop(FusedOptimizer):
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         return {"prev": zeros(p), "step_size": full_like(p, float(group["lr"]))}
-
-    def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        return ("prev", "step_size"), ()
 
 
 class Adafactor(FusedOptimizer):

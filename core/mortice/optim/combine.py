@@ -80,7 +80,7 @@ class SequentialLR(_OfSchedules):
         if not hasattr(sched, "_schedulers"):
             sched.last_epoch -= 1
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Go to the next epoch."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
@@ -105,7 +105,7 @@ class ChainedScheduler(_OfSchedules):
         self._schedulers = schedulers
         self._last_lr = rates_of(self.optimizer)
 
-    def step(self) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Take a step of each schedule."""
         for scheduler in self._schedulers:
             scheduler.step()
@@ -125,10 +125,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.factor = factor
         self.optimizer = check_optimizer(optimizer)
         several, n = isinstance(min_lr, (list, tuple)), len(optimizer.param_groups)
-        if several and len(min_lr) != n:  # type: ignore[arg-type]
-            raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")  # type: ignore[arg-type]
+        if several and len(min_lr) != n:
+            raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")
         self.default_min_lr = None if several else min_lr
-        self.min_lrs = list(min_lr) if several else [min_lr] * n  # type: ignore[arg-type]
+        self.min_lrs = list(min_lr) if several else [min_lr] * n
         self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
         self._last_lr = rates_of(optimizer)
         if mode not in ("min", "max"):
@@ -147,7 +147,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Whether bad epochs do not count, since the learning rate has just been reduced."""
         return self.cooldown_counter > 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Look at the metric of an epoch."""
         if epoch is not None:
             warn(EPOCH_DEPRECATION_WARNING)

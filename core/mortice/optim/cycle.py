@@ -46,11 +46,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             periods, start = 0, 0  # whole periods before, and where they end
             if epoch >= self.T_0 and self.T_mult == 1:
-                start = epoch // self.T_0 * self.T_0  # type: ignore[assignment]
+                start = epoch // self.T_0 * self.T_0
             elif epoch >= self.T_0:
                 periods = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-                start = self.T_0 * (self.T_mult**periods - 1) / (self.T_mult - 1)  # type: ignore[assignment]
-            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult**periods  # type: ignore[assignment]
+                start = self.T_0 * (self.T_mult**periods - 1) / (self.T_mult - 1)
+            self.T_cur, self.T_i = epoch - start, self.T_0 * self.T_mult**periods
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
@@ -180,18 +180,16 @@ class OneCycleLR(LRScheduler, _Momentum):
         for name, value in counts.items():
             if not isinstance(value, int) or value <= 0:
                 raise ValueError(f"Expected positive integer {name}, but got {value}")
-        self.total_steps = math.prod(counts.values())  # type: ignore[arg-type]
+        self.total_steps = math.prod(counts.values())
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         rise, last = pct_start * self.total_steps - 1, self.total_steps - 1
+        ends = [(rise, "max_lr", "base_momentum"), (last, "min_lr", "max_momentum")]
         if three_phase:
-            ends = [(rise, "max_lr", "base_momentum"), (2 * rise, "initial_lr", "max_momentum"),
-                    (last, "min_lr", "max_momentum")]  # fmt: skip
-        else:
-            ends = [(rise, "max_lr", "base_momentum"), (last, "min_lr", "max_momentum")]
+            ends.insert(1, (2 * rise, "initial_lr", "max_momentum"))
         self._schedule_phases = []
         lr, momentum = "initial_lr", "max_momentum"
         for end, next_lr, next_momentum in ends:
@@ -236,7 +234,5 @@ class OneCycleLR(LRScheduler, _Momentum):
         rates = [self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], share) for group in groups]
         if self.cycle_momentum:
             for group in groups:
-                self._set_momentum(
-                    group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share)
-                )
+                self._set_momentum(group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], share))
         return rates

@@ -123,7 +123,7 @@ class ExponentialLR(_Scaled):
         return 1 if self._is_initial else self.gamma
 
     def _share(self) -> float:
-        return self.gamma**self.last_epoch  # type: ignore[no-any-return]
+        return self.gamma**self.last_epoch
 
 
 class PolynomialLR(_Scaled):
@@ -139,11 +139,11 @@ class PolynomialLR(_Scaled):
         if self._is_initial or self.last_epoch > self.total_iters:
             return 1
         left, before = [1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1)]
-        return (left / before) ** self.power  # type: ignore[no-any-return]
+        return (left / before) ** self.power
 
     def _share(self) -> float:
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return left**self.power  # type: ignore[no-any-return]
+        return left**self.power
 
 
 class CosineAnnealingLR(LRScheduler):

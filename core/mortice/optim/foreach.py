@@ -38,7 +38,7 @@ def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ..
 def _at_once(name: str, self: Any, others: Sequence[Any]) -> bool:
     """Have a backend that can do so change all tensors of a list by one call; lists of operands come before numbers."""
     lists = [self, *[x for x in others if isinstance(x, (list, tuple))]]
-    return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))  # type: ignore[no-any-return]
+    return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))
 
 
 def _each(name: str, op: str = "") -> Callable[..., Any]:
@@ -65,6 +65,11 @@ def _each(name: str, op: str = "") -> Callable[..., Any]:
     return made
 
 
+def _both(name: str, op: str = "") -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what gives new tensors, and what writes in place."""
+    return _each(name, op), _each(f"{name}_", op and f"{op}_")
+
+
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """Return the vector norm of each tensor of a list."""
     return tuple(mortice.linalg.vector_norm(t, ord, dtype=dtype) for (t,) in _lists("_foreach_norm", self, ()))
@@ -82,48 +87,48 @@ def _foreach_pow(self: Any, exponent: Any) -> tuple[Any, ...]:
     return tuple(mortice.pow(t, e) for t, e in _lists("_foreach_pow", self, (exponent,)))
 
 
-_foreach_clamp_max, _foreach_clamp_max_ = _each("clamp_max"), _each("clamp_max_")
-_foreach_clamp_min, _foreach_clamp_min_ = _each("clamp_min"), _each("clamp_min_")
-_foreach_maximum, _foreach_maximum_ = _each("maximum", "clamp_min"), _each("maximum_", "clamp_min_")  # of numbers too
-_foreach_minimum, _foreach_minimum_ = _each("minimum", "clamp_max"), _each("minimum_", "clamp_max_")
-_foreach_add, _foreach_add_ = _each("add"), _each("add_")
-_foreach_sub, _foreach_sub_ = _each("sub"), _each("sub_")
-_foreach_mul, _foreach_mul_ = _each("mul"), _each("mul_")
-_foreach_div, _foreach_div_ = _each("div"), _each("div_")
+_foreach_clamp_max, _foreach_clamp_max_ = _both("clamp_max")
+_foreach_clamp_min, _foreach_clamp_min_ = _both("clamp_min")
+_foreach_maximum, _foreach_maximum_ = _both("maximum", "clamp_min")  # of numbers too
+_foreach_minimum, _foreach_minimum_ = _both("minimum", "clamp_max")
+_foreach_add, _foreach_add_ = _both("add")
+_foreach_sub, _foreach_sub_ = _both("sub")
+_foreach_mul, _foreach_mul_ = _both("mul")
+_foreach_div, _foreach_div_ = _both("div")
 _foreach_pow_, _foreach_copy_, _foreach_zero_ = _each("pow_"), _each("copy_"), _each("zero_")
 _foreach_mm = _each("mm")
-_foreach_lerp, _foreach_lerp_ = _each("lerp"), _each("lerp_")
-_foreach_abs, _foreach_abs_ = _each("abs"), _each("abs_")
-_foreach_acos, _foreach_acos_ = _each("acos"), _each("acos_")
-_foreach_asin, _foreach_asin_ = _each("asin"), _each("asin_")
-_foreach_atan, _foreach_atan_ = _each("atan"), _each("atan_")
-_foreach_ceil, _foreach_ceil_ = _each("ceil"), _each("ceil_")
+_foreach_lerp, _foreach_lerp_ = _both("lerp")
+_foreach_abs, _foreach_abs_ = _both("abs")
+_foreach_acos, _foreach_acos_ = _both("acos")
+_foreach_asin, _foreach_asin_ = _both("asin")
+_foreach_atan, _foreach_atan_ = _both("atan")
+_foreach_ceil, _foreach_ceil_ = _both("ceil")
 _foreach_clone = _each("clone")
-_foreach_cos, _foreach_cos_ = _each("cos"), _each("cos_")
-_foreach_cosh, _foreach_cosh_ = _each("cosh"), _each("cosh_")
-_foreach_erf, _foreach_erf_ = _each("erf"), _each("erf_")
-_foreach_erfc, _foreach_erfc_ = _each("erfc"), _each("erfc_")
-_foreach_exp, _foreach_exp_ = _each("exp"), _each("exp_")
-_foreach_expm1, _foreach_expm1_ = _each("expm1"), _each("expm1_")
-_foreach_floor, _foreach_floor_ = _each("floor"), _each("floor_")
-_foreach_frac, _foreach_frac_ = _each("frac"), _each("frac_")
-_foreach_lgamma, _foreach_lgamma_ = _each("lgamma"), _each("lgamma_")
-_foreach_log, _foreach_log_ = _each("log"), _each("log_")
-_foreach_log10, _foreach_log10_ = _each("log10"), _each("log10_")
-_foreach_log1p, _foreach_log1p_ = _each("log1p"), _each("log1p_")
-_foreach_log2, _foreach_log2_ = _each("log2"), _each("log2_")
-_foreach_neg, _foreach_neg_ = _each("neg"), _each("neg_")
-_foreach_reciprocal, _foreach_reciprocal_ = _each("reciprocal"), _each("reciprocal_")
-_foreach_round, _foreach_round_ = _each("round"), _each("round_")
-_foreach_rsqrt, _foreach_rsqrt_ = _each("rsqrt"), _each("rsqrt_")
-_foreach_sigmoid, _foreach_sigmoid_ = _each("sigmoid"), _each("sigmoid_")
-_foreach_sign, _foreach_sign_ = _each("sign"), _each("sign_")
-_foreach_sin, _foreach_sin_ = _each("sin"), _each("sin_")
-_foreach_sinh, _foreach_sinh_ = _each("sinh"), _each("sinh_")
-_foreach_sqrt, _foreach_sqrt_ = _each("sqrt"), _each("sqrt_")
-_foreach_tan, _foreach_tan_ = _each("tan"), _each("tan_")
-_foreach_tanh, _foreach_tanh_ = _each("tanh"), _each("tanh_")
-_foreach_trunc, _foreach_trunc_ = _each("trunc"), _each("trunc_")
+_foreach_cos, _foreach_cos_ = _both("cos")
+_foreach_cosh, _foreach_cosh_ = _both("cosh")
+_foreach_erf, _foreach_erf_ = _both("erf")
+_foreach_erfc, _foreach_erfc_ = _both("erfc")
+_foreach_exp, _foreach_exp_ = _both("exp")
+_foreach_expm1, _foreach_expm1_ = _both("expm1")
+_foreach_floor, _foreach_floor_ = _both("floor")
+_foreach_frac, _foreach_frac_ = _both("frac")
+_foreach_lgamma, _foreach_lgamma_ = _both("lgamma")
+_foreach_log, _foreach_log_ = _both("log")
+_foreach_log10, _foreach_log10_ = _both("log10")
+_foreach_log1p, _foreach_log1p_ = _both("log1p")
+_foreach_log2, _foreach_log2_ = _both("log2")
+_foreach_neg, _foreach_neg_ = _both("neg")
+_foreach_reciprocal, _foreach_reciprocal_ = _both("reciprocal")
+_foreach_round, _foreach_round_ = _both("round")
+_foreach_rsqrt, _foreach_rsqrt_ = _both("rsqrt")
+_foreach_sigmoid, _foreach_sigmoid_ = _both("sigmoid")
+_foreach_sign, _foreach_sign_ = _both("sign")
+_foreach_sin, _foreach_sin_ = _both("sin")
+_foreach_sinh, _foreach_sinh_ = _both("sinh")
+_foreach_sqrt, _foreach_sqrt_ = _both("sqrt")
+_foreach_tan, _foreach_tan_ = _both("tan")
+_foreach_tanh, _foreach_tanh_ = _both("tanh")
+_foreach_trunc, _foreach_trunc_ = _both("trunc")
 
 
 def _weighted(name: str) -> Callable[..., Any]:

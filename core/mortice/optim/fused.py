@@ -19,25 +19,29 @@ _PLAIN = frozenset((float, int, bool))  # types of options that kernels take as 
 class FusedOptimizer(Optimizer):
     """A base for optimisers that only say which kernel makes their step, and from which options and state.
 
-    A subclass names its kernel and the options that the kernel takes under their own names, and defines `_start` and
-    `_plan`.
+    A subclass names its kernel, the options that the kernel takes under their own names, and its state.
     """
 
     _kernel = ""
     _options: tuple[str, ...] = ()
+    _averages: tuple[str, ...] = ()  # the state, where options leave out none of it
     _counts = True  # whether state has a step count
     _by_count = False  # whether plans of a group differ by nothing else
 
     def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
         """Return the state of a parameter before its first step, but for the step count."""
-        raise NotImplementedError
+        return {name: zeros(p) for name in self._names(group) if name}
+
+    def _names(self, group: dict[str, Any]) -> tuple[str | None, ...]:
+        """Return which state the kernel takes, None for what options leave out."""
+        return self._averages
 
     def _plan(self, group: dict[str, Any], p: Any) -> tuple[tuple[str | None, ...], tuple[tuple[str, Any], ...]]:
-        """Return which state the kernel takes, None for what options leave out, and the numbers of this step by name.
+        """Return which state the kernel takes, and the numbers of this step by name.
 
         Parameters with the same plan share a call of the kernel.
         """
-        raise NotImplementedError
+        return self._names(group), ()
 
     _fits = False  # whether the parameters are known to be such as `fused=True` takes
     found_inf: Any = None  # while a captured GradScaler.step runs: a tensor, not 0 where the step is to change nothing
@@ -120,7 +124,7 @@ class FusedOptimizer(Optimizer):
         found = self.__dict__.get("_known_numbers")
         if found is None:
             found = self.__dict__["_known_numbers"] = defaultdict(dict)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _hold(self, p: Any, name: str, value: float, device: Any = None) -> None:
         """Put a number into the state."""

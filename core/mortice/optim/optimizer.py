@@ -45,12 +45,8 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
-        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
+        for name in _HOOKS:
+            setattr(self, name, OrderedDict())
         # A ParameterList is as good as a list; other modules give modules one by one, or nothing.
         module = hasattr(params, "parameters") and not (hasattr(params, "__iter__") and all(isinstance(p, Tensor) for p in params))
         if module or isinstance(params, Tensor):
@@ -75,7 +71,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+            cls.step = _with_hooks(cls.step)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters with options of their own."""
@@ -200,9 +196,7 @@ class Optimizer:
         if len(groups) != len(saved):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if [len(g["params"]) for g in groups] != [len(g["params"]) for g in saved]:
-            raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-            )
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
         numbers = itertools.chain.from_iterable(g["params"] for g in saved)
         params = itertools.chain.from_iterable(g["params"] for g in groups)
         by_number = dict(zip(numbers, params))
@@ -250,7 +244,7 @@ def _fitted(value: Any, p: Any, key: str | None = None) -> Any:
     if isinstance(value, dict):
         return {k: _fitted(v, p, k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        return type(value)(_fitted(v, p) for v in value)  # type: ignore[call-arg]
+        return type(value)(_fitted(v, p) for v in value)
     return value
 
 
@@ -270,7 +264,7 @@ def _with_hooks(step: Any) -> Any:
         for hook in [*_all_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             changed = hook(self, (self, *args), kwargs)
             if isinstance(changed, tuple) and len(changed) == 2:
-                (_, *args), kwargs = changed  # type: ignore[assignment]
+                (_, *args), kwargs = changed
             elif changed is not None:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
         result = step(self, *args, **kwargs)
@@ -278,7 +272,7 @@ def _with_hooks(step: Any) -> Any:
             hook(self, (self, *args), kwargs)
         return result
 
-    run.hooked = True  # type: ignore[attr-defined]
+    run.hooked = True
     return run
 
 

@@ -52,7 +52,7 @@ class LRScheduler:
         optimizer.__dict__.setdefault("_opt_called", False)  # the optimiser notes its steps from now on
         own = optimizer.__dict__.get("step")
         if own is not None and not hasattr(own, "_wrapped_by_lr_sched"):  # so does a step that the program put in place
-            optimizer.step = _noting(optimizer, own)  # type: ignore[method-assign]
+            optimizer.step = _noting(optimizer, own)
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -128,10 +128,10 @@ def _noting(optimizer: Optimizer, step: Any) -> Any:
 
     @functools.wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
-        place()._opt_called = True  # type: ignore[union-attr]
+        place()._opt_called = True
         return step(*args, **kwargs)
 
-    run._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    run._wrapped_by_lr_sched = True
     return run
 
 
@@ -168,7 +168,6 @@ def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
         return [copied(value) for _ in range(n)]
     if len(value) != n:
         raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups "
-            f"has {n}."
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {n}."
         )
     return list(value)

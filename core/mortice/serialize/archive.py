@@ -129,7 +129,7 @@ class Reader:
             start = info.header_offset + 30 + sum(lengths)
             path = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
             if start + info.file_size <= self.size and self.file.read(lengths[0]) == path:
-                return start  # type: ignore[no-any-return]
+                return start
         raise UnpicklingError(f"load: {self.name!r} is damaged: the record {name!r} is not where the directory says.")
 
 

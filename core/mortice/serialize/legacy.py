@@ -75,7 +75,7 @@ def _next_pickle(file: Any) -> bytes:
         pass
     end = file.tell()
     file.seek(start)
-    return file.read(end - start)  # type: ignore[no-any-return]
+    return file.read(end - start)
 
 
 class _Sizes(Names):

@@ -26,12 +26,12 @@ class Empty(UnpicklingError, EOFError):
 class Anything(dict[Any, Any]):
     """Stands for whatever a pickle makes that is run for something else."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def _ignore(self, values: Any) -> None:
         pass
 
-    extend = update = _ignore  # type: ignore[assignment]
+    extend = update = _ignore
 
 
 class Owner:

@@ -40,7 +40,7 @@ _BUILTIN = (object, dict, OrderedDict, abc.ABC, typing.Generic, typing.Protocol,
 _TAKE_STATE = (("nn.module", "Module"), ("optim.optimizer", "Optimizer"))
 # Methods that run, or decide, when an object is made, filled or forgotten.
 _OWN = {"__new__", "__setstate__", "__setitem__", "__del__"}
-_FIELDS = dataclasses._dataclass_setstate  # type: ignore[attr-defined]
+_FIELDS = dataclasses._dataclass_setstate
 _DTYPE = re.compile(r"[<=|]?(\?|[bBhHiIlLqQ]|[biufc]\d{1,2}|[SU]\d{1,9})")
 
 
@@ -134,8 +134,8 @@ def new(kind: type, args: tuple[Any, ...]) -> Any:
     if issubclass(kind, tuple) and homes.is_ours(kind):
         return kind.__new__(kind, *args)
     if issubclass(kind, tuple):
-        if len(args) != len(kind._fields):  # type: ignore[attr-defined]
-            raise UnpicklingError(f"load: {kind.__name__} has {len(kind._fields)} fields; got {len(args)}.")  # type: ignore[attr-defined]
+        if len(args) != len(kind._fields):
+            raise UnpicklingError(f"load: {kind.__name__} has {len(kind._fields)} fields; got {len(args)}.")
         return tuple.__new__(kind, args)
     if args:
         raise UnpicklingError(f"load: the file makes a {kind.__name__} of {len(args)} arguments; nothing was executed.")

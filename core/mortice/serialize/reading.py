@@ -103,8 +103,7 @@ class Storage:
         reach = offset + (sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if count else 0)
         if reach > have:
             raise UnpicklingError(
-                f"load: a tensor of {shape} with strides {strides} at {offset} reaches outside its storage of {have} "
-                f"{dtype.name}."
+                f"load: a tensor of {shape} with strides {strides} at {offset} reaches outside its storage of {have} {dtype.name}."
             )
         in_row = count <= 1 or all(n == 1 or s == t for n, s, t in zip(shape, strides, contiguous_strides(shape)))
         if not count:

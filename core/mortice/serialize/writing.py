@@ -98,7 +98,7 @@ class Memory:
 
 
 def _start(t: Any) -> int:
-    return t._device.backend.address(t._buffer)  # type: ignore[no-any-return]
+    return t._device.backend.address(t._buffer)
 
 
 def _has_addresses(backend: Any) -> bool:

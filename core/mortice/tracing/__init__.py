@@ -257,10 +257,10 @@ class _Watched:
     def original(self, name: str) -> Callable[..., Any]:
         """Return a kernel as the backend has it."""
         if name in self.before:
-            return self.before[name]  # type: ignore[no-any-return]
-        found = _holder(self.backend, name).__dict__[name]  # type: ignore[union-attr]
+            return self.before[name]
+        found = _holder(self.backend, name).__dict__[name]
         bind = getattr(type(found), "__get__", None)
-        return found if bind is None else bind(found, self.backend, type(self.backend))  # type: ignore[no-any-return]
+        return found if bind is None else bind(found, self.backend, type(self.backend))
 
     def owns(self, name: str) -> bool:
         """Tell whether the backend does a kernel itself."""
@@ -284,7 +284,7 @@ class _Watched:
                 top.stood_in = _is_default_body(top)
             return _call(frame, run, args, attrs)
 
-        stand_in.own = own  # type: ignore[attr-defined]
+        stand_in.own = own
         return stand_in
 
     def restore(self) -> None:

@@ -19,7 +19,7 @@ def buffers(values: Any) -> Iterator[Any]:
 
 def size_of(backend: Any, x: Any) -> int:
     """Return the bytes of a buffer's elements."""
-    return prod(backend.shape_of(x)) * backend.dtype_of(x).itemsize  # type: ignore[no-any-return]
+    return prod(backend.shape_of(x)) * backend.dtype_of(x).itemsize
 
 
 def are_buffers(backend: Any, values: list[Any]) -> bool:

@@ -43,7 +43,7 @@ class SequenceKey(NamedTuple):
     """The step of a path that goes into a sequence."""
 
     idx: int
-    __str__, get = MappingKey.__str__, MappingKey.get  # type: ignore
+    __str__, get = MappingKey.__str__, MappingKey.get
 
 
 class GetAttrKey(NamedTuple):

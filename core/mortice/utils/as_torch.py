@@ -52,9 +52,9 @@ class _Loader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        name = module.__spec__.name  # type: ignore[union-attr]
+        name = module.__spec__.name
         module.__spec__ = self.spec
-        here = f"{self.spec.name}."  # type: ignore[union-attr]
+        here = f"{self.spec.name}."
         for place, part in list(sys.modules.items()):
             # Libraries look for PyTorch's loaded parts in sys.modules. And importing a part would set it on its package:
             # `torch.autograd.gradcheck` must stay the function of that name.
@@ -110,7 +110,7 @@ class _Finder(MetaPathFinder):
         if then is not None:
             spec = PathFinder.find_spec(fullname, path)
             if spec is not None:
-                spec.loader = _AndThen(spec.loader, then)  # type: ignore[assignment]
+                spec.loader = _AndThen(spec.loader, then)
             return spec
         if head not in _PLACES:
             return None
@@ -160,7 +160,7 @@ def install() -> None:
     mortice.__name__ = "torch"  # libraries take a path apart and compare its head with this
     builtins.__build_class__ = _Watched(builtins.__build_class__)
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
-        shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
+        shown.__repr__ = _under_torch(shown.__repr__)
     mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
     for layer, place in list(as_pytorch_names()):  # libraries keep these names in files, and look for "torch." there
         _move(layer, place)

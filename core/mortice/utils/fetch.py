@@ -93,7 +93,7 @@ def _alone(path: str) -> Iterator[BinaryIO]:
             _lock(file)
             # Whoever held it before may have put it in its place or removed it.
             if _lies_at(path, file):
-                yield file  # type: ignore[misc]
+                yield file
                 return
         finally:
             file.close()

@@ -45,7 +45,7 @@ class WeakIdKeyDictionary(weakref.WeakKeyDictionary[Any, Any]):
         return self.data[self.ref_type(key)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.data[self.ref_type(key, self._remove)] = value  # type: ignore[attr-defined]
+        self.data[self.ref_type(key, self._remove)] = value
 
     def __delitem__(self, key: Any) -> None:
         self._dirty_len = True
@@ -65,9 +65,9 @@ class WeakIdKeyDictionary(weakref.WeakKeyDictionary[Any, Any]):
         return self.data.pop(self.ref_type(key), *default)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        return self.data.setdefault(self.ref_type(key, self._remove), default)  # type: ignore[attr-defined]
+        return self.data.setdefault(self.ref_type(key, self._remove), default)
 
-    def update(self, other: Any = None, /, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, other: Any = None, /, **kwargs: Any) -> None:
         for given in ({} if other is None else other, kwargs):
             for key, value in (given if hasattr(given, "items") else dict(given)).items():
                 self[key] = value
@@ -85,7 +85,7 @@ class WeakIdKeyDictionary(weakref.WeakKeyDictionary[Any, Any]):
             return NotImplemented
         return {id(k): v for k, v in self.items()} == {id(k): v for k, v in other.items()}
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -76,7 +76,7 @@ class BlockMask:
     @cached_property
     def _let_through(self) -> Any:
         """How many elements of each block are let through."""
-        mask = create_mask(self.mask_mod, *self.shape, device=self.device)  # type: ignore[arg-type]
+        mask = create_mask(self.mask_mod, *self.shape, device=self.device)
         (q, kv), (rows, columns) = self.BLOCK_SIZE, self.seq_lengths
         padded = mortice.nn.functional.pad(mask.int(), (0, -columns % kv, 0, -rows % q))
         return padded.unflatten(3, (-1, kv)).unflatten(2, (-1, q)).sum((3, 5))

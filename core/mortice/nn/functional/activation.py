@@ -154,11 +154,6 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
 # ---- dropout ----
 
 
-def _probability(p: float) -> None:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero elements with probability p and scale the rest by 1 / (1 - p), in training."""
     return (_nn.dropout_ if inplace else _nn.dropout)(input, p, training)
@@ -177,7 +172,7 @@ def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, in
 def _channels(
     name: str, input: Any, p: float, training: bool, inplace: bool, batched: tuple[int, ...], single: int
 ) -> Any:
-    _probability(p)
+    _nn.check_probability(name, p)
     if input.ndim not in (*batched, single):
         warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an error in a "
@@ -193,12 +188,11 @@ def _channels(
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Zero whole channels of (N, C, L) or (C, L) with probability p, in training."""
-    _probability(p)
+    _nn.check_probability("dropout1d", p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
-            "batch "
+            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
             "dimension (i.e. 2D or 3D inputs)."
         )
     return _channels("dropout1d", input, p, training, inplace, (3,), 2)
@@ -209,13 +203,11 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
     A 3-D input is taken as (N, C, L), with a warning, as in PyTorch.
     """
-    _probability(p)
+    _nn.check_probability("dropout2d", p)
     if input.ndim == 3:
         warn(
-            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
-            "desired - "
-            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
-            "future "
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
+            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
             "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
             "channel-wise dropout behavior, please switch to using dropout1d instead."
         )

@@ -47,8 +47,7 @@ def multi_head_attention_forward(
     if use_separate_proj_weight:
         if key.shape[:2] != value.shape[:2]:
             raise AssertionError(
-                f"{_NAME}: key's sequence and batch dims {tuple(key.shape[:2])} do not match value's "
-                f"{tuple(value.shape[:2])}"
+                f"{_NAME}: key's sequence and batch dims {tuple(key.shape[:2])} do not match value's {tuple(value.shape[:2])}"
             )
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)

@@ -113,23 +113,19 @@ def fractional_max_pool3d_with_indices(
     return _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
-@autocasting
-@node_name("FractionalMaxPool2DBackward0")
 def fractional_max_pool2d(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:  # fmt: skip
     """Return the maxima of windows over the last two dims, at random steps that give `output_size`."""
-    pair = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    pair = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return pair if return_indices else pair[0]
 
 
-@autocasting
-@node_name("FractionalMaxPool3DBackward0")
 def fractional_max_pool3d(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,
 ) -> Any:  # fmt: skip
     """Return the maxima of windows over the last three dims, at random steps that give `output_size`."""
-    pair = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    pair = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
     return pair if return_indices else pair[0]

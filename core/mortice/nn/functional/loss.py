@@ -10,7 +10,7 @@ from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
 from mortice import _range_of as range_of
-from mortice.nn._reduction import get_enum, legacy_get_string
+from mortice.nn._reduction import NAMES, get_enum, legacy_get_string
 from mortice.nn.functional.distance import pairwise_distance
 from mortice.notice import warn
 
@@ -28,10 +28,11 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     """Return the reduction, also where it was said with PyTorch's old arguments."""
     if size_average is not None or reduce is not None:
         return legacy_get_string(size_average, reduce)
-    if reduction not in ("none", "mean", "sum", "batchmean"):
-        get_enum(reduction)  # "elementwise_mean" alone has a number
-        return "mean"
-    return reduction
+    return reduction if reduction in NAMES or reduction == "batchmean" else NAMES[get_enum(reduction)]
+
+
+def _check_reduction(reduction: str) -> str:
+    return reduction if reduction in NAMES else NAMES[get_enum(reduction)]
 
 
 def _reduced(loss: Any, reduction: str) -> Any:
@@ -43,17 +44,10 @@ def _reduced(loss: Any, reduction: str) -> Any:
     return loss
 
 
-def _check_reduction(reduction: str) -> str:
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return reduction
-
-
 def _warn_sizes(input: Any, target: Any) -> None:
     if input.shape != target.shape:
         warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-            "likely "
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
             "lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
 
@@ -122,7 +116,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     _warn_sizes(input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta; got {delta}.")
-    _check_reduction(reduction)
+    reduction = _check_reduction(reduction)
     _check_floats("huber_loss", input)
     if weight is None:
         return _nn.huber_loss(input, target, reduction, delta)
@@ -146,7 +140,7 @@ def gaussian_nll_loss(
             raise ValueError(
                 f"var is of incorrect size; got {var.shape} for input {input.shape}. One dim of it may be 1, or the last left out."
             )
-    if reduction not in ("none", "mean", "sum"):
+    if reduction not in NAMES:
         raise ValueError(f"{reduction} is not valid")
     _check_floats("gaussian_nll_loss", var)
     var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
@@ -257,8 +251,7 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, sm
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(
             f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
-            "weight "
-            f"tensor of shape: {list(weight.shape)}"
+            f"weight tensor of shape: {list(weight.shape)}"
         )
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / max(classes, 1)
@@ -277,7 +270,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return the cross entropy of probabilities with targets in [0, 1], logarithms no lower than -100."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -285,7 +278,6 @@ def binary_cross_entropy(
         )
     if target.dtype != input.dtype:
         raise RuntimeError(f"binary_cross_entropy: expected target of {input.dtype}; got {target.dtype}. Use .to({input.dtype}).")
-    _check_reduction(reduction)
     if weight is None:
         return _nn.binary_cross_entropy(input, target, reduction)
     return _reduced(_nn.binary_cross_entropy(input, target, "none") * weight, reduction)
@@ -298,10 +290,9 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean", pos_weight: Any = None,
 ) -> Any:  # fmt: skip
     """Return the cross entropy of sigmoid(input) with targets in [0, 1], computed stably."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = _check_reduction(legacy_reduction(size_average, reduce, reduction))
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    _check_reduction(reduction)
     _check_floats("binary_cross_entropy_with_logits", input, target)
     if pos_weight is None:
         loss = _nn.binary_cross_entropy_with_logits(input, target, reduction if weight is None else "none")
@@ -346,9 +337,7 @@ def ctc_loss(
 
     Targets are (N, S), or all labels one after the other. The mean is over samples, of the loss by target length.
     """
-    _check_reduction(reduction)
-    number = ("none", "mean", "sum").index(reduction)
-    return _nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+    return _nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, get_enum(reduction), zero_infinity)
 
 
 # ---- margins ----
@@ -461,8 +450,7 @@ def multilabel_margin_loss(
     one = max(input.ndim, target.ndim) < 2 and input.numel() == target.numel() == 1  # with or without its dim
     if input.shape != target.shape and not one:
         raise RuntimeError(
-            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
-            f"{list(input.shape)}"
+            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     rows = input.reshape(-1, input.shape[-1] if input.ndim else 1)
     at = _labels("multilabel_margin_loss", target).reshape(rows.shape)
@@ -501,10 +489,8 @@ def cosine_embedding_loss(
     squares = (mortice.sum(input1 * input1, axis) + 1e-12) * (mortice.sum(input2 * input2, axis) + 1e-12)
     cos = mortice.sum(input1 * input2, axis) / mortice.sqrt(squares)
     zero = mortice.zeros_like(cos)
-    loss = mortice.where(target == 1, 1 - cos, zero) + mortice.where(
-        target == -1, mortice.clamp(cos - margin, min=0), zero
-    )
-    return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
+    apart = mortice.where(target == -1, mortice.clamp(cos - margin, min=0), zero)
+    return _reduced(mortice.where(target == 1, 1 - cos, zero) + apart, legacy_reduction(size_average, reduce, reduction))
 
 
 def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
@@ -537,7 +523,8 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance of one's own."""
-    _check_reduction(reduction)
+    if reduction not in NAMES:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     _check_triplet(anchor, positive, negative)

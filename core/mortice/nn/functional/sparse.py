@@ -227,8 +227,7 @@ def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, ou
     name, ranks = "grouped_mm", (mat_a.ndim, mat_b.ndim)
     if not set(ranks) <= {2, 3} or mat_a.shape[-1] != mat_b.shape[-2]:
         raise RuntimeError(
-            f"{name}: expected 2-D or 3-D matrices whose inner sizes agree; got {tuple(mat_a.shape)} and "
-            f"{tuple(mat_b.shape)}."
+            f"{name}: expected 2-D or 3-D matrices whose inner sizes agree; got {tuple(mat_a.shape)} and {tuple(mat_b.shape)}."
         )
     if bias is not None:
         raise RuntimeError(f"{name}: bias is not supported; add it to the result.")

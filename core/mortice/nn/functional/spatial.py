@@ -135,8 +135,7 @@ def _unpool(
         raise RuntimeError(f"max_unpool{nd}d: elements in indices should be type int64 but got: {indices.dtype}")
     if input.shape != indices.shape:
         raise RuntimeError(
-            f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor "
-            f"({list(input.shape)}) but "
+            f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but "
             f"got indices tensor with shape: {list(indices.shape)}"
         )
     _nn.check_kind(f"max_unpool{max(nd, 2)}d", input.dtype, "f")
@@ -149,8 +148,7 @@ def _unpool(
         sizes = [int(n) for n in (given[-nd:] if len(given) in (nd + 1, nd + 2) else given)]
         if len(given) not in (nd, nd + 1, nd + 2):
             raise ValueError(
-                f"output_size should be a sequence containing {nd} or {nd + 2} elements, but it has a length of "
-                f"'{len(given)}'"
+                f"output_size should be a sequence containing {nd} or {nd + 2} elements, but it has a length of '{len(given)}'"
             )
         for d, (want, base, s) in enumerate(zip(sizes, default, step)):
             if not base - s < want < base + s:

@@ -8,7 +8,7 @@ import mortice
 from mortice import Tensor, no_grad
 from mortice.nn.module import Module
 from mortice.nn.utils import parametrize
-from mortice.nn.utils.spectral_norm import as_matrix, output_dim, unit
+from mortice.nn.utils.spectral_norm import as_matrix, check_iterations, output_dim, unit
 from mortice.nn.utils.weight_norm import _weight_norm, norm_except_dim
 
 _MAPS = ("matrix_exp", "cayley", "householder")
@@ -183,10 +183,7 @@ class _SpectralNorm(Module):
         n = weight.ndim
         if not -n <= dim < n:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{n}, {n - 1}] but got {dim})")
-        if n_power_iterations <= 0:
-            raise ValueError(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+        check_iterations(n_power_iterations)
         self.dim, self.eps, self.n_power_iterations = dim % n, eps, n_power_iterations
         if n > 1:
             matrix = as_matrix(weight.detach(), self.dim)

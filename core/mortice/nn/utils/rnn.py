@@ -129,8 +129,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     sizes = lengths.tolist()
     if len(sizes) > batch or enforce_sorted and len(sizes) < batch:  # unsorted ones may be those of the first sequences
         raise RuntimeError(
-            f"pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} "
-            f"(batch_size={batch})"
+            f"pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={batch})"
         )
     if any(n < later for n, later in pairwise(sizes)):
         raise RuntimeError(

@@ -31,16 +31,19 @@ def unit(x: Any, eps: float) -> Any:
     return F.normalize(x, dim=0, eps=eps)
 
 
+def check_iterations(n: int) -> None:
+    """Refuse to estimate in no steps."""
+    if n <= 0:
+        raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n}")
+
+
 class SpectralNorm:
     """The hook that makes the weight anew before each forward."""
 
     _version = 1
 
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
-        if n_power_iterations <= 0:
-            raise ValueError(
-                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
-            )
+        check_iterations(n_power_iterations)
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:

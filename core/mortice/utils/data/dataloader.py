@@ -293,7 +293,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     @property
     def _workers(self) -> list[Any]:
         """The worker processes; libraries name them so, and end them by `_shutdown_workers`."""
-        return self._pool.processes  # type: ignore[no-any-return]
+        return self._pool.processes
 
     def _shutdown_workers(self) -> None:
         self._pool.stop()
@@ -375,8 +375,7 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any, seed_samples
     for option, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None:
             raise ValueError(
-                f"DataLoader with IterableDataset: expected unspecified {option} option, but got "
-                f"{option}={value}"
+                f"DataLoader with IterableDataset: expected unspecified {option} option, but got {option}={value}"
             )
     if seed_samples:
         raise ValueError(

@@ -42,7 +42,7 @@ def _several(dataset: Any, indices: list[int]) -> list[Any]:
             raise ValueError(
                 f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
             )
-        return items  # type: ignore[no-any-return]
+        return items
     return [dataset[i] for i in indices]
 
 
@@ -58,7 +58,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return tuple(t[index] for t in self.tensors)
 
     def __len__(self) -> int:
-        return self.tensors[0].shape[0]  # type: ignore[no-any-return]
+        return self.tensors[0].shape[0]
 
 
 class StackDataset(Dataset[T]):

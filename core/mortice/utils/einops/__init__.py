@@ -12,7 +12,7 @@ from einops._backends import AbstractBackend
 import mortice
 
 
-class MorticeBackend(AbstractBackend):  # type: ignore[misc]
+class MorticeBackend(AbstractBackend):
     """What einops asks of a library. It finds this class among the subclasses of its own, by the name below."""
 
     framework_name = "mortice"

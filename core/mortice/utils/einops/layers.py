@@ -11,21 +11,21 @@ from mortice import einsum, empty
 from mortice.nn import Module, Parameter
 
 
-class Rearrange(RearrangeMixin, Module):  # type: ignore[misc]
+class Rearrange(RearrangeMixin, Module):
     """Rearrange the dims of its input by a pattern."""
 
     def forward(self, input: Any) -> Any:
         return self._apply_recipe(input)
 
 
-class Reduce(ReduceMixin, Module):  # type: ignore[misc]
+class Reduce(ReduceMixin, Module):
     """Reduce dims of its input by a pattern."""
 
     def forward(self, input: Any) -> Any:
         return self._apply_recipe(input)
 
 
-class EinMix(_EinmixMixin, Module):  # type: ignore[misc]
+class EinMix(_EinmixMixin, Module):
     """Multiply by a weight along dims that a pattern names, and add a bias."""
 
     weight: Any
