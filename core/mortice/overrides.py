@@ -82,7 +82,8 @@ def get_default_nowrap_functions() -> set[Any]:
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """Return the functions that ask, by their namespaces, and the methods of Tensor."""
     places = [import_module(path) for path in _NAMESPACES]
-    found: dict[Any, list[Any]] = {p: [getattr(p, name, None) for name in dir(p)] for p in places} | {Tensor: [*_methods().values()]}
+    found: dict[Any, list[Any]] = {p: [getattr(p, name, None) for name in dir(p)] for p in places}
+    found[Tensor] = [*_methods().values()]
     return {p: [f for f in values if isinstance(f, Overridable)] for p, values in found.items()}
 
 

@@ -74,7 +74,8 @@ class Twice(torch.autograd.Function):
 print(str(Twice.apply(x.requires_grad_()).grad_fn).split(" at ")[0])
 layer = torch.nn.Linear(1, 1)
 called = torch.func.functional_call
-for act in (lambda: setattr(layer, "weight", 3), lambda: called(layer, {"weight": 3}, x), lambda: layer.load_state_dict({"weight": 3}, strict=False)):
+acts = [lambda: setattr(layer, "weight", 3), lambda: called(layer, {"weight": 3}, x)]
+for act in (*acts, lambda: layer.load_state_dict({"weight": 3}, strict=False)):
     try:
         act()
     except (TypeError, RuntimeError) as error:

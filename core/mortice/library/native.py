@@ -1,4 +1,4 @@
-"""PyTorch's operators that its root namespace has beside public functions: reductions and modes are numbers, all results come out."""
+"""PyTorch's operators that its root has beside public functions: reductions and modes are numbers, all results come out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from mortice.nn.functional.sparse import embedding_renorm_, grouped_mm
 
 __all__ = [
     "batch_norm_update_stats", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "embedding_bag", "embedding_renorm_",
-    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "native_dropout", "poisson_nll_loss",
-    "triplet_margin_loss",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "native_dropout", "poisson_nll_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
 _MODES = ("sum", "mean", "max")

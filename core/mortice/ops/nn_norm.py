@@ -283,7 +283,7 @@ def batch_norm(
 def native_batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
-    """Do `batch_norm`; in training also return the mean and the inverse deviation of each channel, else two tensors of no values."""
+    """Do `batch_norm`; also return the mean and the inverse deviation of each channel, in evaluation two tensors of no values."""
     out = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if not training:
         return out, input.new_empty(0), input.new_empty(0)
