@@ -58,6 +58,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         DeviceObjType as DeviceObjType, ScriptFunction as ScriptFunction, ScriptModule as ScriptModule,
         TensorType as TensorType,
     )
+    from mortice.library.native import *
+    from mortice.library.native import _aminmax, _grouped_mm, _has_compatible_shallow_copy_type, _shape_as_tensor
     from mortice.methods.typed import *
     from mortice.methods.typed import FloatStorage as Storage
     from mortice.nn.functional import (
@@ -65,10 +67,6 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         cosine_similarity as cosine_similarity,
         pairwise_distance as pairwise_distance, pdist as pdist, pixel_shuffle as pixel_shuffle,
         pixel_unshuffle as pixel_unshuffle, rrelu as rrelu, rrelu_ as rrelu_,
-    )
-    from mortice.nn.functional.native import (
-        batch_norm_update_stats as batch_norm_update_stats, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
-        embedding_bag as embedding_bag, _aminmax, _grouped_mm, _has_compatible_shallow_copy_type, _shape_as_tensor,
     )
     from mortice.nn.utils.weight_norm import norm_except_dim as norm_except_dim, _weight_norm
     from mortice.ops import nn as _nn
@@ -112,6 +110,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.nn_activation import _softmax_backward_data
     from mortice.ops.nn_attention import *
     from mortice.ops.nn_grid import *
+    from mortice.ops.nn_grid import (
+        affine_grid as affine_grid_generator, grid_sampler as grid_sampler_2d, grid_sampler as grid_sampler_3d,
+    )
     from mortice.ops.nn_conv import *
     from mortice.ops.nn_ctc import *
     from mortice.ops.nn_loss import *

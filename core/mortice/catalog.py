@@ -52,6 +52,11 @@ PUBLIC = {
     "func": "vmap",
     "futures": "Future",
     "jit": "DeviceObjType ScriptFunction ScriptModule TensorType",
+    "library.native": (
+        "_aminmax _grouped_mm _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
+        "binary_cross_entropy_with_logits cosine_embedding_loss embedding_bag embedding_renorm_ hinge_embedding_loss "
+        "kl_div margin_ranking_loss native_dropout poisson_nll_loss triplet_margin_loss"
+    ),
     "methods.typed": (
         "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
         "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "
@@ -62,10 +67,6 @@ PUBLIC = {
     "nn.functional": (
         "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
         "pixel_shuffle pixel_unshuffle rrelu rrelu_"
-    ),
-    "nn.functional.native": (
-        "_aminmax _grouped_mm _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
-        "binary_cross_entropy_with_logits embedding_bag"
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
@@ -131,9 +132,14 @@ PUBLIC = {
     "ops.nn_attention": "bilinear",
     "ops.nn_conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",
     "ops.nn_ctc": "ctc_loss",
-    "ops.nn_grid": "grid_sampler",
+    "ops.nn_grid": (
+        "affine_grid_generator=affine_grid grid_sampler grid_sampler_2d=grid_sampler grid_sampler_3d=grid_sampler"
+    ),
     "ops.nn_loss": "embedding",
-    "ops.nn_norm": "batch_norm group_norm instance_norm layer_norm rms_norm",
+    "ops.nn_norm": (
+        "batch_norm group_norm instance_norm layer_norm native_batch_norm native_group_norm native_layer_norm "
+        "rms_norm"
+    ),
     "ops.nn_pool": (
         "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool1d_with_indices max_pool2d max_pool3d"
     ),

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from mortice import Tensor
 from mortice.asking import (  # noqa: F401
+    _NAMESPACES,
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     Overridable,
     _computed,
+    _methods,
     _state,
     follow,
     handle_torch_function,
@@ -34,7 +37,8 @@ from mortice.asking import (  # noqa: F401
 )
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "handle_torch_function",
+    "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_overridable_functions",
+    "get_testing_overrides", "handle_torch_function",
     "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
     "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
@@ -73,6 +77,20 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 def get_default_nowrap_functions() -> set[Any]:
     """Return the functions whose results `Tensor.__torch_function__` leaves in the class that they have."""
     return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """Return the functions that ask, by their namespaces, and the methods of Tensor."""
+    places = [import_module(path) for path in _NAMESPACES]
+    found: dict[Any, list[Any]] = {p: [getattr(p, name, None) for name in dir(p)] for p in places}
+    found[Tensor] = [*_methods().values()]
+    return {p: [f for f in values if isinstance(f, Overridable)] for p, values in found.items()}
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., int]]:
+    """Return for each function that asks one with its signature that returns -1."""
+    every = [f for functions in get_overridable_functions().values() for f in functions]
+    return {f: functools.wraps(f)(lambda *args, **kwargs: -1) for f in every}
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:

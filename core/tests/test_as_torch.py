@@ -73,7 +73,9 @@ class Twice(torch.autograd.Function):
     forward = staticmethod(lambda ctx, x: x * 2)
 print(str(Twice.apply(x.requires_grad_()).grad_fn).split(" at ")[0])
 layer = torch.nn.Linear(1, 1)
-for act in (lambda: setattr(layer, "weight", 3), lambda: layer.load_state_dict({"weight": 3}, strict=False)):
+called = torch.func.functional_call
+acts = [lambda: setattr(layer, "weight", 3), lambda: called(layer, {"weight": 3}, x)]
+for act in (*acts, lambda: layer.load_state_dict({"weight": 3}, strict=False)):
     try:
         act()
     except (TypeError, RuntimeError) as error:
@@ -93,6 +95,7 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
         "<class 'torch.Size'> <class 'torch.dtype'> <class 'torch.device'> True",
         "<torch.autograd.function.TwiceBackward object",
         "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or None expected)",
+        "3 is not an instance of torch.Tensor",
         'While copying the parameter named "weight", expected torch.Tensor or Tensor-like object from checkpoint but received '
         "<class 'int'>",
     ], done.stderr  # fmt: skip

@@ -143,3 +143,46 @@ def test_a_spatial_transformer_that_starts_as_the_identity_has_its_gradient(size
     functional.grid_sample(image, grid, align_corners=corners).square().sum().backward()
     torch.nn.functional.grid_sample(other, their_grid, align_corners=corners).square().sum().backward()
     close(theta.grad.cpu(), their_theta.grad, 1e-3)
+
+
+AT_THE_ROOT = {
+    "kl_div": (("x", "y"), {"reduction": 2, "log_target": True}),
+    "cosine_embedding_loss": (("x", "y", "sign", 0.2, 0), {}),
+    "hinge_embedding_loss": (("x", "signs", 0.5), {}),
+    "margin_ranking_loss": (("x", "y", "signs", 0.1, 2), {}),
+    "poisson_nll_loss": (("x", "y", True, False, 1e-8, 1), {}),
+    "triplet_margin_loss": (("x", "y", "z"), {"swap": True, "reduction": 0}),
+    "binary_cross_entropy_with_logits": (("x", "y"), {}),
+    "ctc_loss": (("times", "labels", (5, 5), (2, 1)), {}),
+    "native_layer_norm": (("x", (4,), "w", None, 1e-5), {}),
+    "native_group_norm": (("image", None, None, 2, 4, 3, 2, 1e-5), {}),
+    "native_batch_norm": (("x", "w", "w", "w", "w", True, 0.1, 1e-5), {}),
+    "embedding_renorm_": (("x", "rows", 1.0, 2.0), {}),
+    "grid_sampler_2d": (("picture", "points", 0, 1, True), {}),
+    "affine_grid_generator": (("maps", (2, 1, 3, 3), False), {}),
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_ROOT)
+def test_operators_are_at_the_root_with_reductions_and_modes_by_number(name):
+    rng = np.random.default_rng(5)
+    values = {n: rng.random((5, 4)) for n in "xyz"} | {
+        "w": rng.random(4), "image": rng.random((2, 4, 3)), "picture": rng.random((2, 1, 3, 3)), "points": rng.random((2, 2, 2, 2)),
+        "maps": rng.random((2, 2, 3)), "sign": np.array([1, -1, 1, 1, -1]), "signs": np.where(rng.random((5, 4)) < 0.5, -1, 1),
+        "times": -rng.random((5, 2, 4)), "labels": np.array([[1, 2], [3, 1]]), "rows": np.array([0, 2, 2]),
+    }  # fmt: skip
+    given, more = AT_THE_ROOT[name]
+    made = []
+    for side, library in enumerate((mortice, torch)):
+        made.append(getattr(library, name)(*[pair(values[v], False)[side] if isinstance(v, str) else v for v in given], **more))
+    for ours, theirs in zip(*made) if isinstance(made[0], tuple) else [made]:
+        close(ours, theirs)
+
+
+def test_native_dropout_tells_what_it_kept():
+    x = mortice.ones(1000)
+    out, kept = mortice.native_dropout(x, 0.5, True)
+    assert 300 < kept.sum() < 700 and mortice.equal(out, kept * 2.0)
+    out, kept = mortice.native_dropout(x, 0.5, False)
+    assert kept.all() and mortice.equal(out, x)
+    assert not mortice.native_dropout(x, 1.0, True)[0].any()

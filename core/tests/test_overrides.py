@@ -839,3 +839,10 @@ def test_a_program_may_wrap_all_methods_before_it_derives_a_class() -> None:
         "assert type(x + 1) is type(1 + x) is type(mt.nn.functional.relu(x)) is kept and 'relu' in calls"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_functions_that_ask_are_listed() -> None:
+    listed, stand_ins = mt.overrides.get_overridable_functions(), mt.overrides.get_testing_overrides()
+    assert mt.add in listed[mt] and F.linear in listed[F] and mt.linalg.det in listed[mt.linalg] and mt.Tensor.add in listed[mt.Tensor]
+    assert stand_ins[F.linear](1, 2) == -1 and mt.tensor not in stand_ins
+    assert F.handle_torch_function is handle_torch_function and not hasattr(F, "no_torch_function")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mortice.methods import Tensor
 from mortice.ops.joining import stack
 from mortice.tensor import TensorBase
 
@@ -94,7 +95,7 @@ def _exchange(module: Any, name: str, value: Any) -> Any:
     path, _, last = name.rpartition(".")
     holder = module.get_submodule(path)
     if value is not None and value is not _ABSENT and not isinstance(value, TensorBase):
-        raise TypeError(f"{value} is not an instance of mortice.Tensor")
+        raise TypeError(f"{value} is not an instance of {Tensor.__module__}.Tensor")
     for table in (holder._parameters, holder._buffers):
         if last in table:
             before = table[last]
@@ -105,7 +106,7 @@ def _exchange(module: Any, name: str, value: Any) -> Any:
             return before
     before = getattr(holder, last, _ABSENT)
     if before is not _ABSENT and not isinstance(before, TensorBase):
-        raise TypeError(f"functional_call: {before} is not an instance of mortice.Tensor; it is the attribute {name!r}.")
+        raise TypeError(f"functional_call: {before} is not an instance of {Tensor.__module__}.Tensor; it is the attribute {name!r}.")
     if value is _ABSENT:
         delattr(holder, last)
     else:

@@ -115,7 +115,7 @@ def _padded(targets: Any, lengths: Sequence[int], counts: Any, blank: int, class
 
 @lane_by_lane
 def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1,
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Any:  # fmt: skip
     """Return the negative log-likelihood of label sequences under log_probs (T, N, C) or (T, C).

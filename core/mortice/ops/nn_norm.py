@@ -19,7 +19,9 @@ from mortice.rules import beside_wide, number_of, of_images
 from mortice.shape import Size, channels_hint, prod, remembered
 from mortice.tensor import TensorBase
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "native_batch_norm", "native_group_norm", "native_layer_norm", "rms_norm",
+]  # fmt: skip
 
 _LOW = (float16, bfloat16)
 
@@ -207,6 +209,11 @@ def layer_norm(
     return _layer_norm(input, weight, bias, ndim=ndim, eps=eps)[0]
 
 
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Do `layer_norm`; also return the mean and the inverse deviation of each row."""
+    return _layer_norm(input, weight, bias, ndim=_normalized("layer_norm", input, normalized_shape, weight, bias), eps=eps)
+
+
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Divide by the root mean square of the last axes; `eps` defaults to the dtype's own. The result has the input's dtype."""
     _check_input("rms_norm", input)
@@ -244,6 +251,11 @@ def group_norm(
     return _group_norm(input, weight, bias, groups=num_groups, eps=eps)[0]
 
 
+def native_group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+    """Do `group_norm`; also return the mean and the inverse deviation of each group."""
+    return _group_norm(input, weight, bias, groups=group, eps=eps)
+
+
 def batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float,
     cudnn_enabled: bool = True,
@@ -264,6 +276,17 @@ def batch_norm(
     out, mean, var = _batch_norm(input, weight, bias, eps=eps)
     _move(running_mean, mean, running_var, var, momentum, prod(shape) // max(shape[1], 1))
     return out
+
+
+def native_batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    """Do `batch_norm`; also return the mean and the inverse deviation of each channel, in evaluation two tensors of no values."""
+    out = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        return out, input.new_empty(0), input.new_empty(0)
+    _, mean, var = _batch_norm(input.detach(), eps=eps)
+    return out, mean, (var + eps).rsqrt()
 
 
 def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: float, count: int) -> None:

@@ -406,15 +406,11 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": lambda q, k, v, dropout=0.0, causal=False, attn_mask=None, scale=None: OPS[
         "attention"].fn(q, k, v, attn_mask, None, causal=causal, scale=scale, dropout_p=dropout),
     "index": lambda x, indices: x[tuple([slice(None) if i is None else i for i in indices])],
-    "native_layer_norm": lambda x, shape, weight, bias, eps: OPS["layer_norm"].fn(x, weight, bias, ndim=len(shape), eps=eps),
     "elu": lambda x, alpha=1, scale=1, input_scale=1: OPS["elu"].fn(x, alpha=alpha, scale=scale, input_scale=input_scale),
     "nll_loss_forward": lambda x, target, weight, reduction, ignore_index: OPS["nll_loss"].fn(
         x, target, weight, reduction=NAMES[reduction], ignore_index=ignore_index),
     "alias": lambda x: x.view_as(x), "lift_fresh": lambda x: x, "unfold": Tensor.unfold, "im2col": mortice.nn.functional.unfold,
     "threshold_backward": lambda g, x, threshold: g * (x > threshold),
-    "native_group_norm": lambda x, weight, bias, n, c, inner, groups, eps: OPS["group_norm"].fn(x, weight, bias, groups=groups, eps=eps),
-    "native_batch_norm": lambda x, weight, bias, mean, var, training, momentum, eps: (
-        mortice.nn.functional.batch_norm(x, mean, var, weight, bias, training, momentum, eps), *[x.new_empty(0)] * 2),
     **{f"max_pool{n}d_with_indices": getattr(mortice.nn.functional, f"max_pool{n}d_with_indices") for n in (2, 3)},
     **{f"_adaptive_avg_pool{n}d": getattr(mortice.nn.functional, f"adaptive_avg_pool{n}d") for n in (2, 3)},
     **{f"adaptive_max_pool{n}d": partial(getattr(mortice.nn.functional, f"adaptive_max_pool{n}d"), return_indices=True) for n in (2, 3)},
@@ -423,8 +419,6 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "_prelu_kernel": lambda x, weight: OPS["prelu_kernel"].fn(x, weight),
     "linalg_inv_ex": mortice.linalg.inv_ex, "_linalg_svd": lambda x, full=False, *_: OPS["svd"].fn(x, full_matrices=full),
     "_linalg_eigh": lambda x, side="L", *_: OPS["eigh"].fn(x, upper=side == "U"), "col2im": mortice.nn.functional.fold,
-    **{f"grid_sampler_{n}d": lambda x, grid, mode, padding, align: OPS["grid_sample"].fn(
-        x, grid, mode=_SAMPLED[mode], padding=_OUTSIDE[padding], align_corners=align) for n in (2, 3)},
     "_cdist_forward": lambda x, y, p, mode: mortice.cdist(x, y, p),
     "sigmoid_backward": lambda g, out: g * out * (1 - out), "tanh_backward": lambda g, out: g * (1 - out * out),
 }  # fmt: skip

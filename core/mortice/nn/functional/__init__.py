@@ -1,6 +1,6 @@
 """mortice.nn.functional: PyTorch's functional interface, without state."""
 
-from mortice import _nn
+from mortice import _load, _nn
 from mortice import misuse as _misuse
 from mortice.nn import _reduction as _Reduction  # losses that others write ask F for the numbers of reductions
 from mortice.nn import grad as grad
@@ -39,5 +39,12 @@ elu_, selu_, celu_ = _nn.elu_, _nn.selu_, _nn.celu_
 def rrelu_(input: object, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> object:
     """Do `rrelu` in place."""
     return rrelu(input, lower, upper, training, inplace=True)
+
+
+def __getattr__(name: str) -> object:  # for what is written as PyTorch's functions are, which ask their arguments themselves
+    if "torch_function" in name:
+        return getattr(_load("mortice.", "asking"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _misuse.guard_namespace(globals())

@@ -27,20 +27,21 @@ def embedding(
             raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
         padding_idx %= rows
     if max_norm is not None and not weight.is_meta:
-        _shorten(weight, input, max_norm, norm_type)
+        embedding_renorm_(weight, input, max_norm, norm_type)
     return _nn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
 
 
-def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
-    """Scale down the rows that are looked up and longer than `max_norm`."""
+def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Scale down the rows at the indices that are longer than `max_norm`, in place."""
     with mortice.no_grad():
-        at = _nn.check_rows("embedding", input, weight.size(0)).reshape(-1)
+        at = _nn.check_rows("embedding", indices, input.size(0)).reshape(-1)
         at = at if at._device.level else mortice.unique(at)  # each sample has as many as it has
-        rows = weight[at]
+        rows = input[at]
         plain = rows.detach()
         length = mortice.norm(plain, norm_type, -1, keepdim=True)
         # The difference is 0: it keeps the tangents of forward mode, which shortening leaves alone in PyTorch.
-        weight[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
+        input[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
+    return input
 
 
 def _check_bags(input: Any, weight: Any, mode: str, summed: bool, per_sample_weights: Any) -> None:
@@ -102,7 +103,7 @@ def embedding_bag(
         at = at[:total]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[:total]
     if max_norm is not None:
-        _shorten(weight, at, max_norm, norm_type)
+        embedding_renorm_(weight, at, max_norm, norm_type)
     if padding_idx is not None:
         rows = weight.shape[0]
         if not -rows <= padding_idx < rows:

@@ -1,4 +1,4 @@
-"""Functions that PyTorch's root namespace has beside those here: reductions and modes are numbers, and all results come out."""
+"""PyTorch's operators that its root has beside public functions: reductions and modes are numbers, all results come out."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from typing import Any
 
 import mortice
 from mortice.nn._reduction import NAMES
-from mortice.nn.functional.loss import binary_cross_entropy_with_logits as _with_logits
+from mortice.nn.functional import loss
 from mortice.nn.functional.sparse import embedding_bag as _embedding_bag
-from mortice.nn.functional.sparse import grouped_mm
+from mortice.nn.functional.sparse import embedding_renorm_, grouped_mm
+
+__all__ = [
+    "batch_norm_update_stats", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "embedding_bag", "embedding_renorm_",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "native_dropout", "poisson_nll_loss", "triplet_margin_loss",
+]  # fmt: skip
 
 _MODES = ("sum", "mean", "max")
 
@@ -31,10 +36,31 @@ def _has_compatible_shallow_copy_type(input: Any, other: Any) -> bool:
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 0
 ) -> Any:
     """Return the cross entropy of sigmoid(input) with targets in [0, 1]; `reduction` 0 keeps all, 1 is their mean, 2 their sum."""
-    return _with_logits(input, target, weight, reduction=NAMES[reduction], pos_weight=pos_weight)
+    return loss.binary_cross_entropy_with_logits(input, target, weight, reduction=NAMES[reduction], pos_weight=pos_weight)
+
+
+def _by_number(name: str, names: str) -> Any:
+    """Return a loss that takes the operator's arguments in their order, and its reduction by number."""
+    each, order = getattr(loss, name), [*names.split(), "reduction"]
+
+    def reduced(*args: Any, **kwargs: Any) -> Any:
+        given = {"reduction": 0, **dict(zip(order, args)), **kwargs}
+        number = given.pop("reduction")
+        return loss._reduced(each(**given, reduction="none"), NAMES[number])
+
+    reduced.__name__, reduced.__doc__ = name, each.__doc__
+    return reduced
+
+
+cosine_embedding_loss = _by_number("cosine_embedding_loss", "input1 input2 target margin")
+hinge_embedding_loss = _by_number("hinge_embedding_loss", "input target margin")
+kl_div = _by_number("kl_div", "input target")
+margin_ranking_loss = _by_number("margin_ranking_loss", "input1 input2 target margin")
+poisson_nll_loss = _by_number("poisson_nll_loss", "input target log_input full eps")
+triplet_margin_loss = _by_number("triplet_margin_loss", "anchor positive negative margin p eps swap")
 
 
 def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> tuple[Any, Any]:
@@ -74,3 +100,10 @@ def embedding_bag(
     places = mortice.where(held, mortice.arange(n, device=out.device)[:, None], n)
     first = places.new_full(out.shape, n).scatter_reduce(0, bag[:, None].expand_as(places), places, "amin")
     return out, bag.to(indices.dtype), sizes, mortice.cat([indices, indices.new_zeros(1)])[first]  # of an empty bag 0
+
+
+def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
+    """Return the input with a share `p` of it set to zero and the rest scaled up, and which elements were kept."""
+    p = 0.0 if train is False else p
+    kept = mortice.empty_like(input, dtype=mortice.bool).bernoulli_(1 - p)
+    return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
