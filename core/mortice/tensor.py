@@ -344,6 +344,8 @@ class TensorBase:
                     f"backward: .grad has shape {list(total.shape)}, but its tensor now has shape {list(self.shape)}. "
                     "Set .grad = None after changing the shape."
                 )
+            elif total._device is not self._device and algebra is graph.RAW:  # a sparse .grad: the sum is as dense as `g`
+                state.grad = algebra.wrap(g, self) + total
             else:
                 state.grad = algebra.add_into(total, g)
 

@@ -885,3 +885,9 @@ def test_backwards_within_backwards_are_not_limited_by_the_stack(fail: bool) -> 
             nested()
         assert mt.is_autocast_enabled("cpu") and mt.is_grad_enabled()
     assert left == 0 and threading.active_count() == threads and seen == {(False, True)}
+
+
+def test_a_gradient_that_is_the_same_number_everywhere_is_found_at_an_edge() -> None:
+    x = mt.ones(2, requires_grad=True) * 2
+    (found,) = mt.autograd.grad(x.clone().sum(), mt.autograd.graph.get_gradient_edge(x))
+    assert found.tolist() == [1, 1] and found.is_contiguous()

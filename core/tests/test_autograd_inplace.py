@@ -258,6 +258,14 @@ def test_what_was_made_under_inference_mode_is_not_kept_for_backward() -> None:
         assert (x * made).tolist() == [1, 2]
 
 
+def test_under_inference_mode_what_requires_grad_may_be_resized() -> None:
+    with mt.inference_mode():
+        x = mt.ones(1, 2, 3, requires_grad=True)
+        assert x.resize_(1, 2).shape == (1, 2) and x.requires_grad
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        leaf(1.0, 2.0).resize_(1)
+
+
 def test_view_made_under_no_grad_cannot_be_used_after_its_base_was_written() -> None:
     y = leaf(1.0, 2.0) * 1
     with mt.no_grad():

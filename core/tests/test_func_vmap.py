@@ -377,7 +377,7 @@ def test_custom_functions() -> None:
 def test_what_depends_on_values_is_refused() -> None:
     x = draw(3, 2)
     for f in (lambda r: r.sum().item(), lambda r: float(r[0]), lambda r: r if r.sum() > 0 else -r, lambda r: r.tolist()):
-        with pytest.raises(RuntimeError, match=r"calling .item\(\) on a Tensor"):
+        with pytest.raises(RuntimeError, match=r"calling .item\(\) on a Tensor.*data-dependent control flow"):
             vmap(f)(x)
     for f in (mt.nonzero, lambda r: r[r > 0], mt.unique):
         with pytest.raises(RuntimeError, match="can output dynamic shape"):

@@ -475,3 +475,13 @@ def test_masks_have_the_sparse_dims_of_what_they_mask():
             with pytest.raises(RuntimeError, match="the number of sparse dimensions in `self` should match that of the `mask`"):
                 x.sparse_mask(mask)
         assert lib.sparse_coo_tensor((2, 2)).sparse_mask(rows)._values().tolist() == [[0, 0]]
+
+
+def test_a_dense_gradient_that_meets_a_sparse_grad_gives_a_dense_one() -> None:
+    found = []
+    for t in (torch, mt):
+        p = t.tensor([1.5, 2.5]).requires_grad_()
+        sparse = p.grad = t.sparse_coo_tensor(t.tensor([[1, 1]]), t.tensor([1.0, 1.0]), (2,))
+        p.backward(t.tensor([1.5, 0.5]))
+        found.append((str(p.grad.layout).split(".")[-1], p.grad.tolist(), p.grad is sparse, sparse.to_dense().tolist()))
+    assert found[0] == found[1]

@@ -227,7 +227,7 @@ def grad(
 def laid_out(g: Any, like: Any = None) -> Any:
     """Return a gradient for user code to `view` and to write into: row by row, if neither in a memory format nor as its tensor."""
     as_it_is = g._device.is_outline or is_contiguous(g) or format_of(g) is not contiguous_format
-    if as_it_is or (isinstance(like, TensorBase) and layout(g) == layout(like)):
+    if as_it_is or (isinstance(like, TensorBase) and like._buffer is not None and layout(g) == layout(like)):  # no edge
         return g
     with set_grad_enabled(g._rg):  # what create_graph has made stays in its graph, though the caller records nothing
         return contiguous(g)

@@ -27,8 +27,8 @@ class Mapped:
 
 ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
-    "please try to rewrite what you're doing with other operations. The same holds for `if`, bool(), int() and "
-    "float() of a Tensor: use where."
+    "please try to rewrite what you're doing with other operations. The same holds for data-dependent control flow "
+    "(`if`, bool()), and for int() and float() of a Tensor: use where."
 )
 DYNAMIC = (
     "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {}. Use "

@@ -14,6 +14,7 @@ from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import CLASS_NAMES, DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format, sparse_coo
+from mortice.modes import modes
 from mortice.mutation import check_writable
 from mortice.notice import warn
 from mortice.ops.creation import empty, sized
@@ -350,7 +351,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
 
     Differs from torch: memory that grows is new memory, which other tensors over the old do not see.
     """
-    if self._rg:
+    if self._rg and not modes.inference:
         raise RuntimeError("cannot resize variables that require grad")
     size = sized("resize_", sizes, size)
     if memory_format is preserve_format:
