@@ -582,6 +582,33 @@ def test_a_constant_at_positions_is_written_as_it_would_be_by_a_mask():
     assert "new_ones" not in asked(lambda: mt.index_fill(x, 1, mt.tensor([1]), 2.0))
 
 
+def test_a_mask_of_the_first_dims_is_filled_without_looking_for_positions() -> None:
+    for x in (mt.zeros(3, 2, 4), mt.zeros(4, 2, 3).permute(2, 1, 0)):
+        part, version = x[1:], x._version
+        x[mt.tensor([True, False, True])] = 7.0
+        x[mt.tensor([[False, False], [True, False], [False, True]])] = mt.tensor(5.0)
+        assert x.tolist() == [[[7.0] * 4] * 2, [[5.0] * 4, [0.0] * 4], [[7.0] * 4, [5.0] * 4]]
+        assert part.tolist() == x.tolist()[1:] and x._version == version + 2
+    x = mt.zeros(3, 4)
+    assert "_put_beside" not in asked(lambda: x.__setitem__(mt.tensor([True, False, True]), 1.0))
+    with pytest.raises(IndexError, match="shape of the mask"):
+        x[mt.tensor([True, False])] = 1.0
+
+
+def test_an_index_without_dims_is_the_int_that_it_holds() -> None:
+    x = _grid().requires_grad_()
+    row = x[mt.tensor(-1)]
+    row.square().sum().backward()
+    assert "as_key" not in asked(lambda: x[mt.tensor(1)])
+    assert row._is_view() and row.tolist() == [8, 9, 10, 11] and x.grad.tolist() == [[0] * 4, [0] * 4, [16, 18, 20, 22]]
+    x = x.detach()
+    x[mt.tensor(0)] = 9.0
+    assert x[0].tolist() == [9.0] * 4
+    for act in (lambda: x[mt.tensor(3)], lambda: x.__setitem__(mt.tensor(-4), 0.0)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            act()
+
+
 def test_the_first_position_that_is_out_of_bounds_is_named() -> None:
     x, where = mt.arange(5.0), mt.tensor([0, 6, 15, -9])
     for read in (lambda: x[where], lambda: x.gather(0, where), lambda: x.take(where), lambda: mt.stack([x, x])[:, where]):

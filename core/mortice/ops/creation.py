@@ -342,7 +342,7 @@ def _arange(
     try:
         if dtype.kind in "iu":
             # As in PyTorch: the values come from the numbers as integers, and so does int64's count; the other counts do not.
-            if dtype is int64:
+            if dtype is int64 and not (whole and abs(start) < 2**53 > abs(step)):
                 if not int(step):
                     raise ShapeError(f"arange: step must be nonzero; got {step}, which is 0 as int64. Use a float dtype.")
                 count = max(-((int(start) - int(end)) // int(step)), 0)

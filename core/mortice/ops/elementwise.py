@@ -406,7 +406,8 @@ def _pow(k: Any, x: Any, y: Any, /) -> Any:
         elif y == 0.5:
             return k.sqrt(x)
         elif y == 3 and d is not float16:  # rounded once, while bfloat16 is between the products
-            return k.multiply(k.multiply(x, x), x)
+            square = k.multiply(x, x)
+            return k.into(square, k.multiply, square, x)
         elif y == -1:
             return k.divide(1.0, x)
         elif y in (-2, -0.5) and d.kind == "f" and d is not float16:

@@ -238,6 +238,8 @@ def _is_bare(key: slice) -> bool:
 def _plain_key(key: Any, shape: Size) -> tuple[Any, ...] | None:
     """Return a key of only slices, ints in range, None and one Ellipsis as any backend reads it; None for any other key."""
     kind = type(key)
+    if kind is _call.Tensor and not key.shape and key.dtype is int64 and key._device.level is None:
+        key, kind = key._device.backend.item(key._buffer), int
     if kind is int or kind is slice:
         fits = shape and (-tuple.__getitem__(shape, 0) <= key < tuple.__getitem__(shape, 0) if kind is int else _is_bare(key))
         return (key,) if fits else None
@@ -336,13 +338,19 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
     k, data = device.backend, x._buffer
     wanted = () if number else value.shape
     if key.dtype is bool_:
-        if wanted or (key.shape != x.shape and not (spread and broadcast("masked_fill_", x.shape, key.shape) == x.shape)):
+        mask, own = key._buffer, tuple(key.shape)
+        if wanted or own != x.shape and (
+            broadcast("masked_fill_", x.shape, own) != x.shape if spread
+            else own != x.shape[: len(own)] or x.numel() > 65536  # of large ones only the rows are written
+        ):  # fmt: skip
             return False
+        if not spread:
+            mask = k.reshape(mask, own + (1,) * (x.ndim - len(own)))
     elif key.dtype is not int64 or len(key.shape) != 1 or k.flat_index is None:
         return False
     values = k.full((), value, dtype=x.dtype, device=device) if number else value._buffer
     if key.dtype is bool_:
-        write(x, k.where(key._buffer, values, data), k.is_contiguous(data))  # else the memory keeps its order
+        write(x, k.where(mask, values, data), k.is_contiguous(data))  # else the memory keeps its order
         return True
     size, *rest = x.shape
     at, shown = k.flat_index(key._buffer, sizes=(size,)), (*key.shape, *rest)
@@ -568,7 +576,7 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
             raise _other_dtype("index_put_", input, values)
         values = values.to(input.dtype)
     if (
-        len(key) == 1 and not accumulate and key[0].__class__ is _call.Tensor and key[0].shape and not values._rg
+        len(key) == 1 and not accumulate and key[0].__class__ is _call.Tensor and not values._rg
         and values._device is input._device and _set_at_sole(input, key[0], values, False)
     ):  # fmt: skip
         return input

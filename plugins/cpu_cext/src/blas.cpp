@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -277,6 +278,14 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
         else own.combine(n, k, a, ca, b, ldb, c, add);
         return true;
     }
+    constexpr int64_t FEW = 512;
+    if (tb && m >= 8 && n * k <= FEW && cpu_level() == LEVEL_AVX512) {  // turned round, the columns are read as rows
+        T turned[FEW];
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t l = 0; l < k; l++) turned[l * n + j] = b[j * ldb + l];
+        own.rows(m, n, k, a, ra, ca, turned, n, c, ldc, add);
+        return true;
+    }
     if (for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, add ? c : nullptr, ldc, c, ldc)) return true;
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if (!tb && (work <= SMALL_ROWS || cpu_level() == LEVEL_AVX512)) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
@@ -292,7 +301,10 @@ inline void one_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
     if (row) {
         if constexpr (std::is_floating_point_v<T>)
             if (k > 0 && for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, row, 0, c, ldc)) return;
-        for (int64_t i = 0; i < m; i++) memcpy(c + i * ldc, row, static_cast<size_t>(n) * sizeof(T));
+        for (int64_t i = 0, more; i < m; i += more) {  // of short rows as many at once as lie there
+            more = i && ldc == n ? std::min({i, m - i, 1 + 4096 / n}) : 1;
+            memcpy(c + i * ldc, i ? c : row, static_cast<size_t>(more * n) * sizeof(T));
+        }
     }
     if (k <= 0) return scale_rows(m, n, beta, c, ldc);
     if constexpr (std::is_floating_point_v<T>)

@@ -167,6 +167,19 @@ def test_sizes_whose_right_side_is_packed(pair, dtype, m, depth, n, turned):
     check(pair, x, y, left, right)
 
 
+# Few columns that are turned round, up to as many as are and beyond; the bias lies below short rows before the product.
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m, depth, n", [(7, 8, 8), (8, 1, 512), (40, 512, 1), (333, 3, 3), (1200, 16, 32), (50, 19, 27), (3000, 4, 5)])
+def test_many_rows_by_few_columns(pair, dtype, m, depth, n):
+    x, w, b = random(dtype, (m, depth), 0), random(dtype, (n, depth), 1), random(dtype, (n,), 2)
+    own, (rows, weight, bias) = pair.own, (pair.array(v) for v in (x, w, b))
+    check(pair, x, w.T, rows, own.matrix_transpose(weight))
+    turned = pair.array(np.asfortranarray(x))
+    for left in (rows, turned):
+        found, wanted = pair.numpy(own.linear(left, weight, bias)), x.astype("float64") @ w.T + b
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * np.abs(wanted).max())
+
+
 def test_bfloat16_is_rounded_once(pair):
     from mortice.dtype import bfloat16, float32
 

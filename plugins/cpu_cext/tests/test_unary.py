@@ -92,6 +92,19 @@ def test_gradients_of_activations_agree_with_the_default_bodies(k: Any, dtype: s
         assert abs(a - b) <= max(1e-6, 16 * EPS[dtype]) * (1 + abs(b))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_gradients_that_stand_still_or_lie_apart_give_the_bits_of_those_in_a_row(k: Any, dtype: str) -> None:
+    x = k.reshape(row(k, [i / 512 - 3 for i in range(3000)], dtype), (2, 1500))  # more than a block
+    turned = k.permute_dims(k.contiguous(k.permute_dims(x, (1, 0))), (1, 0))
+    for g in (full(k, (), 1.5, dtype), full(k, (2, 1), -0.5, dtype), k.getitem(x, (slice(1), slice(None)))):
+        whole = k.broadcast_to(g, (2, 1500))
+        for name in ("relu_grad", "tanh_grad"):
+            kernel = getattr(k, name)
+            want = read(k, kernel(k.contiguous(whole), x))
+            assert read(k, kernel(whole, x)) == read(k, kernel(whole, turned)) == want
+            assert read(k, kernel(x, whole)) == read(k, kernel(x, k.contiguous(whole)))
+
+
 @pytest.mark.usefixtures("modern")
 def test_gelu_of_float32_is_as_accurate_as_its_formula(k: Any) -> None:
     values = [i / 64 for i in range(-640, 641)]

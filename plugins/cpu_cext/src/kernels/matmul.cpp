@@ -72,13 +72,17 @@ INLINE void row_tile(int64_t k, const T *a, int64_t ra, int64_t ca, const T *b, 
             for (int v = 0; v < NV; v++) sum[i][v] = fma(factor, row[v], sum[i][v]);
         }
     }
+    const T *from = c;
+    if (add)  // before any are put: what overlaps a vector on its way to memory waits for it
+#pragma GCC unroll 8
+        for (int i = 0; i < MR; i++, from += ldc)
+#pragma GCC unroll 8
+            for (int v = 0; v < NV; v++) sum[i][v] += v == NV - 1 ? first(from + v * L, last) : load(from + v * L);
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++, c += ldc)
 #pragma GCC unroll 8
         for (int v = 0; v < NV; v++) {
-            const bool part = v == NV - 1;
-            if (add) sum[i][v] += part ? first(c + v * L, last) : load(c + v * L);
-            if (part) put_first(c + v * L, sum[i][v], last);
+            if (v == NV - 1) put_first(c + v * L, sum[i][v], last);
             else store(c + v * L, sum[i][v]);
         }
 }

@@ -2,6 +2,7 @@
 #include "unary.hpp"
 
 #include "half.hpp"
+#include "lines.hpp"
 #include "vspecial.hpp"
 
 namespace mortice::ISA {
@@ -285,33 +286,31 @@ template <int MAP, class H> void sign_block(const void *from, const void *, void
 
 // ---- over any strides and in half precision ----
 
-template <class T> INLINE void gather(const char *from, int64_t step, T *out, int64_t n) {
-    for (int64_t i = 0; i < n; i++) out[i] = *reinterpret_cast<const T *>(from + i * step);
-}
-template <class T> INLINE void scatter(const T *from, char *to, int64_t step, int64_t n) {
-    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(to + i * step) = from[i];
-}
-
 // T as stored, W as computed with; INPUTS operands.
 template <class T, class W, int INPUTS> void run(char *const *at, const int64_t *step, int64_t n, const void *extra) {
     const Applied &f = *static_cast<const Applied *>(extra);
-    constexpr int64_t size = sizeof(T);
+    constexpr int size = sizeof(T);
     constexpr bool wide = !__is_same(T, W);
     if (!wide && step[0] == size && step[1] == size && (INPUTS == 1 || step[2] == size))
         return f.block(at[1], INPUTS == 1 ? nullptr : at[2], at[0], n, f.numbers);
     if (wide && INPUTS == 1 && f.direct && step[0] == size && step[1] == size)
         return f.direct(at[1], nullptr, at[0], n, f.numbers);
     W in[INPUTS][HALF_BLOCK], out[HALF_BLOCK];
+    const void *here[INPUTS];
     for (int64_t i = 0; i < n; i += HALF_BLOCK) {
         int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
         for (int k = 0; k < INPUTS; k++) {
             const char *from = at[k + 1] + i * step[k + 1];
+            here[k] = in[k];
             if constexpr (wide) widen<T>(from, step[k + 1], in[k], m);
-            else gather(from, step[k + 1], in[k], m);
+            else if (step[k + 1] == size) here[k] = from;
+            else if (step[k + 1] || !i) gather(reinterpret_cast<char *>(in[k]), from, step[k + 1], m, size);
         }
-        f.block(in[0], in[INPUTS - 1], out, m, f.numbers);
-        if constexpr (wide) narrow<T>(out, at[0] + i * step[0], step[0], m);
-        else scatter(out, at[0] + i * step[0], step[0], m);
+        char *to = at[0] + i * step[0];
+        const bool apart = wide || step[0] != size;
+        f.block(here[0], here[INPUTS - 1], apart ? reinterpret_cast<char *>(out) : to, m, f.numbers);
+        if constexpr (wide) narrow<T>(out, to, step[0], m);
+        else if (apart) scatter(to, reinterpret_cast<char *>(out), step[0], m, size);
     }
 }
 
