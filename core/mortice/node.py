@@ -9,7 +9,7 @@ import functools
 from importlib import import_module
 
 from mortice import graph
-from mortice.backends.backend import any_channels_last, with_channels_last
+from mortice.backends.backend import any_channels_last, channels_last, with_channels_last
 from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
@@ -529,12 +529,17 @@ def _shapes(op: Op, args: Sequence[Any], attrs: Any) -> tuple[Any, ...]:
 
 
 def in_operand_format(pulled: Any, k: Any, node: Any) -> Any:
-    """Return what a formula gives for one of the first two operands, or for all, in the format that `_shapes` has found."""
-    if not node.shapes[-1] or pulled is None:
-        return pulled
+    """Return what a formula gives for one of the first two operands, or for all, in the format that `_shapes` has found.
+
+    Never in that of the gradient that came in: programs `view` what they get for rows in order.
+    """
     if type(pulled) is tuple:
         return in_operand_format(pulled[0], k, node), *pulled[1:]
-    return with_channels_last(k, pulled, len(node.shapes[0]))
+    ndim = len(node.shapes[0])
+    if pulled is None or node.shapes[-1]:
+        return pulled if pulled is None else with_channels_last(k, pulled, ndim)
+    shape, strides = k.shape_of(pulled), k.strides_of(pulled)
+    return k.contiguous(pulled) if len(shape) == ndim > 2 and strides and channels_last(shape, strides) else pulled
 
 
 def _check_kept(saved: Any) -> None:

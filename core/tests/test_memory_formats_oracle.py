@@ -73,6 +73,19 @@ def test_results_and_gradients_lie_as_in_pytorch(case):
     both(body)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_gradient_lies_not_as_the_one_that_comes_in(case):
+    kind, run = CASES[case]
+
+    def body(m: Any, f: Any) -> Any:
+        x = MADE[kind](m).contiguous().requires_grad_()
+        out = run(m, f, x)
+        g = m.ones(*out.shape[:1], *out.shape[2:], out.shape[1]).movedim(-1, 1)
+        return [m.autograd.grad(out, x, g, retain_graph=True, create_graph=c)[0].stride() for c in (False, "norm" not in case)]
+
+    both(body)
+
+
 @pytest.mark.parametrize("kind", ["image", "volume", "row"])
 def test_rms_norm_and_its_gradient_keep_channels_last(kind):
     def body(m: Any, f: Any) -> Any:

@@ -342,6 +342,20 @@ def test_misuse_is_refused_as_torch_refuses_it(what):
     assert outcome(mortice, MISUSE[what]) == outcome(torch, MISUSE[what])
 
 
+def test_a_group_is_the_dict_that_was_given():
+    def body(m):
+        first, second = {"params": iter([m.nn.Parameter(m.ones(2))]), "lr": 0.5}, {"params": m.nn.Parameter(m.ones(2))}
+        optimizer = m.optim.SGD([first], lr=0.1)
+        optimizer.add_param_group(second)
+        first["lr"] = 0.25
+        sum(p.sum() for g in (first, second) for p in g["params"]).backward()
+        optimizer.step()
+        same = [mine is given for mine, given in zip(optimizer.param_groups, (first, second))]
+        return same, list(second), [g["params"][0].tolist() for g in (first, second)]
+
+    assert body(mortice) == body(torch)
+
+
 def test_a_parameter_twice_in_a_group_warns():
     twice = lambda t: (lambda p: t.optim.SGD([p, p]))(P(t))
     assert outcome(mortice, twice)[1] == outcome(torch, twice)[1] == [UserWarning]

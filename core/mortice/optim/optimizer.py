@@ -77,7 +77,7 @@ class Optimizer:
         """Add a group of parameters with options of their own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = dict(param_group)
+        group = param_group  # itself: what the program changes in its dict later counts
         params = group["params"]
         if isinstance(params, Tensor):
             params = [params]
