@@ -58,8 +58,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         DeviceObjType as DeviceObjType, ScriptFunction as ScriptFunction, ScriptModule as ScriptModule,
         TensorType as TensorType,
     )
-    from mortice.library.native import *
-    from mortice.library.native import _aminmax, _grouped_mm, _has_compatible_shallow_copy_type, _shape_as_tensor
+    from mortice.nn.functional.native import *
+    from mortice.nn.functional.native import _aminmax, _grouped_mm, _has_compatible_shallow_copy_type, _shape_as_tensor
     from mortice.methods.typed import *
     from mortice.methods.typed import FloatStorage as Storage
     from mortice.nn.functional import (

@@ -52,11 +52,6 @@ PUBLIC = {
     "func": "vmap",
     "futures": "Future",
     "jit": "DeviceObjType ScriptFunction ScriptModule TensorType",
-    "library.native": (
-        "_aminmax _grouped_mm _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
-        "binary_cross_entropy_with_logits cosine_embedding_loss embedding_bag embedding_renorm_ hinge_embedding_loss "
-        "kl_div margin_ranking_loss native_dropout poisson_nll_loss triplet_margin_loss"
-    ),
     "methods.typed": (
         "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
         "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "
@@ -67,6 +62,11 @@ PUBLIC = {
     "nn.functional": (
         "channel_shuffle conv_tbc cosine_similarity native_channel_shuffle=channel_shuffle pairwise_distance pdist "
         "pixel_shuffle pixel_unshuffle rrelu rrelu_"
+    ),
+    "nn.functional.native": (
+        "_aminmax _grouped_mm _has_compatible_shallow_copy_type _shape_as_tensor batch_norm_update_stats "
+        "binary_cross_entropy_with_logits cosine_embedding_loss embedding_bag embedding_renorm_ hinge_embedding_loss "
+        "kl_div margin_ranking_loss native_dropout poisson_nll_loss triplet_margin_loss"
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
