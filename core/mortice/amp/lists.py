@@ -35,10 +35,11 @@ CPU = _table(
     float32=_LOSSES + """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky cholesky_ex
         cholesky_inverse cholesky_solve cond ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn
-        fractional_max_pool2d fractional_max_pool3d geqrf grid_sample hfft householder_product ifft ifft2 ifftn ihfft
-        inv inv_ex inverse irfft irfft2 irfftn lstsq lu lu_factor lu_factor_ex lu_solve matrix_rank max_pool3d
-        max_unpool1d max_unpool2d max_unpool3d nanquantile orgqr ormqr pinverse polar prod qr quantile rfft rfft2
-        rfftn solve stft svd svdvals tensorinv tensorsolve trace triangular_solve view_as_complex
+        fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices geqrf grid_sample hfft
+        householder_product ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn lstsq lu lu_factor
+        lu_factor_ex lu_solve matrix_rank max_pool3d max_unpool1d max_unpool2d max_unpool3d nanquantile
+        orgqr ormqr pinverse polar prod qr quantile rfft rfft2 rfftn solve stft svd svdvals
+        tensorinv tensorsolve trace triangular_solve view_as_complex
     """,
     promote="cat index_copy stack",
     keep="addmv addr bilinear dot inner matrix_exp mv vdot",
