@@ -62,7 +62,11 @@ def watch() -> None:
 
 
 def settle() -> None:
-    """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
+    """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change.
+
+    An interrupt may come at any call. So a block changes modes within its `try`, and its `finally` puts them back by assignments,
+    before this: `quiet` too, or the fast cases would go on recording nothing.
+    """
     own = modes.__dict__  # of this thread: to ask `modes` for each takes longer than the rest
     rerouted = own["rerouted"] = own["inference"] or own["autocast"] is not None or bool(own["dispatch"])
     others = rerouted or own["watched"]
@@ -130,17 +134,26 @@ class _Switch(_DecoratorContextManager):
     """A grad mode as context manager and decorator; nests, and is restored when the block raises."""
 
     _value: bool = False
+    _outer: Any = None  # what was before, where that was switched at once
 
     def __init__(self) -> None:
         self._before: list[Any] = []
 
     def __enter__(self) -> Any:
-        self._before.append(modes.grad)
-        set_recording(self._value)
+        self._before.append(modes.grad if self._outer is None else self._outer)
+        try:
+            set_recording(self._value)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        set_recording(self._before.pop())
+        own, before = modes.__dict__, self._before[-1]
+        if own["grad"] is not before:
+            own["grad"], own["quiet"] = before, False
+            settle()
+        self._before.pop()
 
     def clone(self) -> Any:
         fresh = object.__new__(type(self))
@@ -214,11 +227,6 @@ class set_grad_enabled(_Switch):
         self._outer = modes.grad
         set_recording(self._value)
 
-    def __enter__(self) -> Any:
-        self._before.append(self._outer)
-        set_recording(self._value)
-        return self
-
     def __call__(self, fn: Any) -> Any:
         set_recording(self._outer)  # a decorator must not switch the mode where it is applied
         return super().__call__(fn)
@@ -239,12 +247,17 @@ class inference_mode(_Switch, metaclass=_bare_decorator):
 
     def __enter__(self) -> Any:
         self._before.append((modes.grad, modes.inference))
-        modes.grad, modes.inference = not self._mode, self._mode
-        settle()
+        try:
+            modes.grad, modes.inference = not self._mode, self._mode
+            settle()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        modes.grad, modes.inference = self._before.pop()
+        (modes.grad, modes.inference), modes.quiet = self._before[-1], False
+        self._before.pop()
         settle()
 
 

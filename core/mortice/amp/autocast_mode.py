@@ -61,17 +61,16 @@ class _Casting:
     @contextlib.contextmanager
     def switched(self, switches: tuple[dict[str, bool], dict[str, DType], bool] | None) -> Iterator[None]:
         """Have everything switched inside as it was when `switches` was read; None is off."""
-        before = self.switches()
-        _state.enabled, _state.dtypes, _state.cache_enabled = switches or ({}, dict(_state.dtypes), True)
+        before, casting = self.switches(), modes.autocast
         _state.nesting += 1
-        _switch()
         try:
+            _state.enabled, _state.dtypes, _state.cache_enabled = switches or ({}, dict(_state.dtypes), True)
+            _switch()
             yield
         finally:
-            if autocast_decrement_nesting() == 0:
-                clear_autocast_cache()
             _state.enabled, _state.dtypes, _state.cache_enabled = before
-            _switch()
+            modes.autocast, _state.nesting = casting, _state.nesting - 1
+            _left()
 
     def call(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that counts as one operation: its arguments are cast and nothing inside is."""
@@ -83,9 +82,10 @@ class _Casting:
             raise RuntimeError(lists.BANNED_TEXT)
         if rule != lists.KEEP:
             values = _converted(values, _target(rule, kind, values), kind)
-        before, modes.autocast = modes.autocast, None
-        settle()
+        before = modes.autocast
         try:
+            modes.autocast = None
+            settle()
             return fn(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
         finally:
             modes.autocast = before
@@ -157,6 +157,13 @@ def _switch() -> None:
 # ---- the context manager ----
 
 
+def _left() -> None:
+    """Settle after a block."""
+    if _state.nesting == 0:
+        clear_autocast_cache()
+    _switch()
+
+
 def old_name(device: str, name: str, arguments: str | None = None) -> None:
     """Warn that a name of `mortice.cuda.amp` or `mortice.cpu.amp` is one of `mortice.amp` now."""
     warn(
@@ -202,18 +209,22 @@ class autocast:
 
     def __enter__(self) -> autocast:
         self._before = (_state.enabled.get(self.device, False), get_autocast_dtype(self.device), _state.cache_enabled)
-        _state.enabled[self.device] = self._enabled
-        _state.dtypes[self.device] = self.fast_dtype
-        _state.cache_enabled = self._cache_enabled
+        self._casting = modes.autocast
         _state.nesting += 1
-        _switch()
+        try:
+            _state.enabled[self.device] = self._enabled
+            _state.dtypes[self.device] = self.fast_dtype
+            _state.cache_enabled = self._cache_enabled
+            _switch()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if autocast_decrement_nesting() == 0:
-            clear_autocast_cache()
         _state.enabled[self.device], _state.dtypes[self.device], _state.cache_enabled = self._before
-        _switch()
+        modes.autocast, _state.nesting = self._casting, _state.nesting - 1
+        _left()
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)

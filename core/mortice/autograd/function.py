@@ -11,7 +11,7 @@ from mortice import call as _call
 from mortice.autograd import function_levels
 from mortice.autograd.gradients import laid_out, zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, Slot, next_seq
-from mortice.modes import modes, no_grad, saved_hooks, set_recording, special
+from mortice.modes import modes, no_grad, saved_hooks, set_recording, settle, special
 from mortice.mutation import before_rebase, rebase
 from mortice.node import TENSOR_KERNELS, unbroadcast
 from mortice.notice import warn
@@ -326,15 +326,16 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = needs = tuple([isinstance(a, TensorBase) and a._rg for a in args])
         before = modes.grad
-        set_recording(False)
         try:
+            set_recording(False)
             if separate:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
         finally:
-            set_recording(before)
+            modes.grad, modes.quiet = before, False
+            settle()
         return _finish(cls, ctx, args, output, before and True in needs), ctx
 
 

@@ -8,7 +8,6 @@ thread, and how tensors cross from one level to another, with gradients both way
 from __future__ import annotations
 
 import functools
-from contextlib import contextmanager
 
 from mortice import call as _call
 from mortice import mutation as _mutation
@@ -46,6 +45,7 @@ class Level:
     size = 1  # of the batch
     randomness = "same"
     ended = False
+    below: tuple[Any, ...] = ()  # the levels around it
 
     def __init__(self) -> None:
         self.devices: dict[int, Device] = {}  # by the identity of the device below, which is equal to those above it
@@ -169,11 +169,12 @@ class Level:
         return made
 
     def __enter__(self) -> Any:
-        stack.levels = (*stack.levels, self)
+        self.below = stack.levels
+        stack.levels = (*self.below, self)
         return self
 
     def __exit__(self, kind: Any, *exc: Any) -> None:
-        stack.levels = tuple([level for level in stack.levels if level is not self])
+        stack.levels = self.below  # at once: an interrupt may come at a call
         self.ended = True
         done = [self.lower(*lifted) for lifted in reversed(self.lifted)]
         self.lifted = []
@@ -447,15 +448,18 @@ def drawing(device: Device, n: int) -> tuple[Device, int]:
     return place, n
 
 
-@contextmanager
-def absent(level: Any) -> Iterator[None]:
-    """Run what is below a level as if that were not there."""
-    outer = stack.levels
-    stack.levels = tuple([other for other in outer if other is not level])
-    try:
-        yield
-    finally:
-        stack.levels = outer
+class absent:
+    """A block that runs what is below a level as if that were not there."""
+
+    def __init__(self, level: Any) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.outer = stack.levels
+        stack.levels = tuple([other for other in self.outer if other is not self.level])
+
+    def __exit__(self, *exc: Any) -> None:
+        stack.levels = self.outer
 
 
 def lane_by_lane(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,6 +32,7 @@ class MapLevel(Level):
     name = "vmap"
 
     def __exit__(self, *exc: Any) -> None:
+        stack.levels = self.below
         super().__exit__(*exc)
         for device in self.devices.values():
             device.table = _Ended(device.table)

@@ -114,8 +114,12 @@ class FusedOptimizer(Optimizer):
 
     def _begin(self, group: dict[str, Any], p: Any) -> None:
         self._first()
-        self._hold(p, "step", 0.0, p.device if group.get("capturable") or group.get("fused") else None)
-        self.state[p].update(self._start(group, p))
+        try:
+            self._hold(p, "step", 0.0, p.device if group.get("capturable") or group.get("fused") else None)
+            self.state[p].update(self._start(group, p))
+        except BaseException:  # an interrupt, or memory has ended: state that is there in part would not be begun again
+            self.state.pop(p, None)
+            raise
 
     # ---- numbers kept as tensors in the state: their values are known here, since reading one waits for its device ----
 

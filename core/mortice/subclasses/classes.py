@@ -24,7 +24,7 @@ from mortice.graph import Slot
 from mortice.levels import record_crossing
 from mortice.methods import _disabled_torch_function_impl
 from mortice.methods.conversion import slots_of
-from mortice.modes import modes, no_grad, set_recording
+from mortice.modes import modes, no_grad, set_recording, settle
 from mortice.mutation import before_rebase, check_writable, rebase
 from mortice.node import TENSOR_KERNELS, Const, record
 from mortice.op import OPS
@@ -134,8 +134,8 @@ class _Classes:
         for kind in dict.fromkeys([type(t) for t in _tensors((*args, *(kwargs or {}).values())) if type(t) in told]):
             found.insert(next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found)), kind)
         recording = modes.grad
-        set_recording(recording and not found)
         try:
+            set_recording(recording and not found)
             for kind in found:
                 made = kind.__torch_dispatch__(func, tuple(found), args, kwargs or {})
                 if made is not NotImplemented:
@@ -143,7 +143,8 @@ class _Classes:
                         args[0].own_storage().version += 1
                     return made
         finally:
-            set_recording(recording)
+            modes.grad, modes.quiet = recording, False
+            settle()
         if found:
             names = ", ".join([f"tensor subclass {kind}" for kind in found])
             raise TypeError(f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented: {names}")

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any
@@ -35,14 +34,23 @@ def _set(stack: tuple[Any, ...]) -> None:
     _state.modes = ((_functions,) if stack else ()) + tuple([m for m in _state.modes if m is not _functions])
 
 
-@contextlib.contextmanager
-def _told(stack: tuple[Any, ...] = ()) -> Iterator[None]:
-    before = modes.dispatch
-    _set(stack)
-    try:
-        yield
-    finally:
-        _set(before)
+class _told:
+    """A block in which only these are told."""
+
+    def __init__(self, stack: tuple[Any, ...] = ()) -> None:
+        self.stack = stack
+
+    def __enter__(self) -> None:
+        self.before = modes.dispatch
+        try:
+            _set(self.stack)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        modes.dispatch = self.before  # at once; see `settle`
+        _set(self.before)
 
 
 class TorchDispatchMode:
@@ -59,11 +67,17 @@ class TorchDispatchMode:
 
     def __enter__(self) -> Any:
         let_methods_ask(True)
-        _set((*modes.dispatch, self))
+        modes.dispatch = (*modes.dispatch, self)
+        try:
+            _set(modes.dispatch)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _set(modes.dispatch[:-1])
+        modes.dispatch = modes.dispatch[:-1]
+        _set(modes.dispatch)
         let_methods_ask(False)
 
 
@@ -88,13 +102,13 @@ def dispatch(op: Op, args: Any, attrs: Any, out: Any, whole: bool = False) -> An
     if not tensors or not all([t._device.level is None or t._device.level.transforms for t in tensors]):
         return None
     recording, casting = modes.grad, modes.autocast
-    set_recording(False)
-    modes.autocast = None  # it has cast the operands
     try:
+        set_recording(False)
+        modes.autocast = None  # it has cast the operands
         made = _operator(op, args, attrs)
     finally:
-        modes.autocast = casting
-        set_recording(recording)
+        modes.autocast, modes.grad, modes.quiet = casting, recording, False
+        settle()
     if op.view and recording and isinstance(made, TensorBase):
         made._note = getattr(args[0], "_note", "")  # which is not that nothing was recorded here
     if not whole or (out is None and not (recording and any([t._rg for t in tensors]))):
@@ -452,11 +466,12 @@ def _rows(x: Any, name: str, *given: Any, dim: Any = 0, axis: Any = None, **size
         func, first, kind = aten.split.Tensor, [-(-n // parts) if name == "chunk" else parts], "Split"
     recording = modes.grad
     records = recording and x._rg and (x._device.level is None or (asking.CLASSES is not None and asking.CLASSES.records((x,))))
-    set_recording(recording and not records)
     try:
+        set_recording(recording and not records)
         made = func(x, *first, *end)
     finally:
-        set_recording(recording)
+        modes.grad, modes.quiet = recording, False
+        settle()
     if not records:
         return made
     start, placed = 0, []

@@ -82,6 +82,7 @@ template <class F> void look_up(F &function, const char *name) {
 void load() {
     PyObject *path = library_path();
     if (!path) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) throw Failed{};  // an interrupt
         PyErr_Clear();
         refuse("the package is missing or broken");
     }
