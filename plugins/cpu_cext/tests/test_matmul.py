@@ -222,3 +222,14 @@ def test_the_other_instruction_sets(level):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files, "-k", PART]
     done = subprocess.run(command, env={**os.environ, "MORTICE_ISA": level}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_an_interrupt_while_the_blas_library_is_looked_for_stays_one() -> None:
+    program = (
+        "import sys, types\nimport mortice as mt\nmt.set_backend('cpu_cext')\nx = mt.ones(300, 300)\n"
+        "def pressed():\n    raise KeyboardInterrupt\n"
+        "sys.modules['scipy_openblas32'] = types.SimpleNamespace(get_lib_dir=pressed)\n"
+        "try:\n    x @ x\nexcept KeyboardInterrupt:\n    del sys.modules['scipy_openblas32']\n    print((x @ x).sum().item())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "27000000.0\n", done.stderr[-500:]
