@@ -41,24 +41,12 @@ def cast(x: Any) -> None:
         mt.nn.functional.cosine_similarity(x, x, dim=0)
 
 
-def told(x: Any) -> None:
-    from mortice.utils._python_dispatch import TorchDispatchMode
-
-    class Passing(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return func(*args, **(kwargs or {}))
-
-    with Passing():
-        (x * 2).sum().backward()
-
-
 BLOCKS = {
     "no_grad": switched(mt.no_grad),
     "inference_mode": switched(mt.inference_mode),
     "a decorated function": decorated,
     "a Function": lambda x: Doubled.apply(x).sum().backward(),
     "a function in autocast": cast,
-    "a dispatch mode": told,
     "vmap": lambda x: mt.func.vmap(mt.sin)(x),
     "grad": lambda x: mt.func.grad(lambda t: t.sin().sum())(x.detach()),
     "jvp": lambda x: mt.func.jvp(mt.sin, (x.detach(),), (x.detach(),)),
