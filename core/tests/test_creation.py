@@ -426,3 +426,7 @@ def test_logspace_of_more_than_any_memory_is_refused_at_once(dtype: mt.dtype) ->
         mt.logspace(0, 1, 1 << 63, dtype=dtype)
     with pytest.raises((RuntimeError, MemoryError), match="logspace: .*can't allocate memory"):
         mt.logspace(0, 1, 1 << 45, dtype=dtype)
+
+
+def test_eye_of_bools_is_written_as_bools():  # a backend may refuse the number 1 there
+    assert mt.eye(2, 3, dtype=mt.bool).tolist() == [[True, False, False], [False, True, False]]
