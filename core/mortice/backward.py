@@ -79,15 +79,11 @@ def backward(
     except MemoryError as error:
         raise out_of_memory("backward", None, None, error) from error
     finally:
-        modes.grad, modes.running = grad, outer  # at once: memory may end at a call
+        modes.grad, modes.running, modes.quiet = grad, outer, False  # at once, as `settle` says
         if modes.saved_hooks is not hooks:  # a hook has entered saved_tensors_hooks, and not left them
             modes.saved_hooks = hooks
             watch()
-        try:
-            settle()
-        except BaseException:  # an interrupt on its way in: unsettled, nothing more would be recorded, and nothing would say so
-            settle()
-            raise
+        settle()
 
 
 def _walk(

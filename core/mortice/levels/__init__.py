@@ -185,6 +185,10 @@ class Level:
                 if getattr(t._storage, "first", t._storage.root) is not t._storage.root:
                     write_back(below, t)
         self.entered = []
+        self.close()
+
+    def close(self) -> None:
+        """Do what is left to do when it has ended."""
 
 
 class WithoutTangents:

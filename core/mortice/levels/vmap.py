@@ -31,9 +31,7 @@ class MapLevel(Level):
     backend_class = MappedBackend
     name = "vmap"
 
-    def __exit__(self, *exc: Any) -> None:
-        stack.levels = self.below
-        super().__exit__(*exc)
+    def close(self) -> None:
         for device in self.devices.values():
             device.table = _Ended(device.table)
 

@@ -282,8 +282,9 @@ class _RowNorm(Module):
     ) -> None:
         shape = (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        for name, wanted in (("weight", True), ("bias", bias))[: 1 if isinstance(self, RMSNorm) else 2]:
-            made = Parameter(mortice.empty(shape, device=device, dtype=dtype)) if wanted and elementwise_affine else None
+        wanted = {"weight": True} if isinstance(self, RMSNorm) else {"weight": True, "bias": bias}
+        for name, there in wanted.items():
+            made = Parameter(mortice.empty(shape, device=device, dtype=dtype)) if there and elementwise_affine else None
             self.register_parameter(name, made)
         self.reset_parameters()
 

@@ -24,8 +24,7 @@ __all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "maximum",
 
 
 def _fits(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    stored = fit_number(op, value, d)  # half precision may overflow, as in PyTorch
-    return hold(op.name, stored, d) if d.stored is d else stored
+    return fit_number(op, value, d) if d.itemsize < 4 else hold(op.name, value, d)  # half precision may overflow, as in PyTorch
 
 
 @op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where", number=_fits, float8="moved")

@@ -530,7 +530,7 @@ def eye(
     try:
         data = k.full((n * m,), 0, dtype=dtype.stored, device=where)
         if count := min(n, m):
-            data = k.setitem(data, (slice(0, (count - 1) * (m + 1) + 1, m + 1),), as_stored(1, dtype) if dtype.kind != "b" else True)
+            data = k.setitem(data, (slice(0, (count - 1) * (m + 1) + 1, m + 1),), as_stored(hold("eye", 1, dtype), dtype))
         data = k.reshape(data, (n, m))
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("eye", Size((n, m)), dtype, error) from None
